@@ -1,0 +1,30 @@
+"""Attention models for Keras 3, made of parts that can be read, changed and recombined."""
+
+import importlib
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "data",
+    "decoding",
+    "export",
+    "layers",
+    "models",
+    "ops",
+    "plotting",
+    "testing",
+    "tokenizers",
+    "training",
+    "weights",
+]
+
+
+def __getattr__(name):
+    # Subpackages are imported when first used, so that `import kerasattn` stays light.
+    if name in __all__:
+        return importlib.import_module(f"kerasattn.{name}")
+    raise AttributeError(f"module 'kerasattn' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,38 @@
+"""What every test has: quiet logs, fixed seeds, and the golden files."""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+# Workers that share the cores (pytest -n) must not each start a thread for every core.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from pathlib import Path
+
+import keras
+import pytest
+
+HERE = Path(__file__).parent
+GOLDEN_FOLDERS = (HERE.parent.parent / "shared" / "golden", HERE / "golden")
+
+
+@pytest.fixture(autouse=True)
+def _fixed_start():
+    """Each test starts from the same seed and policy, and leaves no graph behind."""
+    keras.utils.set_random_seed(7)
+    yield
+    keras.config.set_dtype_policy("float32")
+
+
+@pytest.fixture(scope="session")
+def golden():
+    """A function from a golden file's or folder's name to its path; skips where it is not there."""
+
+    def find(name):
+        for folder in GOLDEN_FOLDERS:
+            if (folder / name).exists():
+                return folder / name
+        pytest.skip(f"the golden files of {name} are not beside this checkout")
+
+    return find
