@@ -1,0 +1,119 @@
+"""How the next token is chosen, as small values: Greedy, Sampling, Beam.
+
+A strategy tells apart what shapes the compiled loop (`signature`) from numbers that are passed to it
+(`parameters`), so that another temperature does not compile anything anew.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+from keras import ops
+
+from kerasattn.decoding import beam, loop
+from kerasattn.ops import sampling
+
+
+@dataclasses.dataclass(frozen=True)
+class Greedy:
+    """Takes the most probable token at each step; the lowest id among equals."""
+
+    needs_uniforms = False
+
+    def signature(self):
+        return ("greedy",)
+
+    def parameters(self):
+        return {}
+
+    def choose(self, logits, uniform, parameters):
+        return ops.cast(ops.argmax(logits, axis=-1), "int32")
+
+    def decode(self, decoder, inputs, request, max_new_tokens):
+        return loop.decode_one_path(decoder, inputs, request, max_new_tokens, self.choose)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampling(Greedy):
+    """Draws each token: logits / temperature, then top-k, then top-p of what is left.
+
+    Args:
+        temperature: float > 0. Below 1 sharpens.
+        top_k: int >= 1 or None, keep the k most probable tokens; clipped to the vocabulary.
+        top_p: float in [0, 1] or None, keep the fewest tokens that hold this probability. 0 keeps
+            the best token.
+
+    Raises:
+        ValueError: if a value is out of its range.
+    """
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+
+    needs_uniforms = True
+
+    def __post_init__(self):
+        if not (self.temperature > 0 and math.isfinite(self.temperature)):
+            raise ValueError(
+                f"temperature must be above 0 and finite, got {self.temperature}. "
+                "Use Greedy() for the limit of 0."
+            )
+        sampling.check_top_k(self.top_k)
+        sampling.check_top_p(self.top_p)
+
+    def signature(self):
+        return ("sampling", self.top_k, self.top_p is None)
+
+    def parameters(self):
+        top_p = 1.0 if self.top_p is None else self.top_p
+        return {"temperature": np.float32(self.temperature), "top_p": np.float32(top_p)}
+
+    def choose(self, logits, uniform, parameters):
+        logits = sampling.temper(logits, parameters["temperature"])
+        top_p = None if self.top_p is None else parameters["top_p"]
+        return sampling.draw(sampling.filter_logits(logits, self.top_k, top_p), uniform)
+
+
+@dataclasses.dataclass(frozen=True)
+class Beam:
+    """Beam search; a finished hypothesis is kept with its score, whatever comes later.
+
+    The score is the sum of log-probabilities / (generated tokens ** length_penalty), where the end
+    token counts. The search goes on until no running beam can still win. A width of 1 is greedy.
+
+    Args:
+        width: int >= 1, running hypotheses a row. It may exceed the vocabulary.
+        length_penalty: float. 0 compares sums, 1 means a token; above 1 favours long ones.
+        num_return: int in [1, width], how many of the best hypotheses are returned.
+
+    Raises:
+        ValueError: if a value is out of its range.
+    """
+
+    width: int
+    length_penalty: float = 1.0
+    num_return: int = 1
+
+    needs_uniforms = False
+
+    def __post_init__(self):
+        if self.width < 1:
+            raise ValueError(f"width must be at least 1, got {self.width}.")
+        if not 1 <= self.num_return <= self.width:
+            raise ValueError(
+                f"num_return must be between 1 and width = {self.width}, got {self.num_return}."
+            )
+        if not math.isfinite(self.length_penalty):
+            raise ValueError(f"length_penalty must be finite, got {self.length_penalty}.")
+
+    def signature(self):
+        return ("beam", self.width, self.num_return)
+
+    def parameters(self):
+        return {"length_penalty": np.float32(self.length_penalty)}
+
+    def decode(self, decoder, inputs, request, max_new_tokens):
+        return beam.decode_beams(
+            decoder, inputs, request, max_new_tokens, self.width, self.num_return
+        )

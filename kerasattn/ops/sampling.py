@@ -1,0 +1,117 @@
+"""Choosing a token from logits: the kept set of top-k and top-p, and an inverse-transform draw.
+
+Everything is computed in float32 and deterministic: the random number is an argument.
+"""
+
+import ml_dtypes
+import numpy as np
+from keras import backend, ops
+
+
+def kept_tokens(logits, top_k=None, top_p=None):
+    """The tokens that top-k and top-p sampling keep, a boolean of the logits' shape.
+
+    Top-p keeps the smallest set of most probable tokens whose probability reaches `top_p`, never
+    less than the best token; with `top_k` given too, probabilities are those among the k kept.
+    Equal logits go in the order of their ids. A sum within rounding of `top_p` has reached it.
+
+    Args:
+        logits: float tensor (..., vocabulary).
+        top_k: int >= 1 or None; more than the vocabulary keeps all.
+        top_p: float or scalar tensor in [0, 1], or None. 0 keeps the best token, 1 keeps all.
+
+    Shapes:
+        (..., vocabulary) -> (..., vocabulary) bool.
+
+    Raises:
+        ValueError: if top_k is below 1 or top_p, given as a number, outside [0, 1].
+
+    Example:
+        >>> import numpy as np
+        >>> from kerasattn.ops import sampling
+        >>> logits = np.log(np.array([[0.5, 0.35, 0.1, 0.05]], "float32"))
+        >>> np.asarray(sampling.kept_tokens(logits, top_p=0.9)).astype(int).tolist()
+        [[1, 1, 1, 0]]
+
+    Source: https://arxiv.org/abs/1904.09751, equation 2.
+    """
+    check_top_k(top_k)
+    check_top_p(top_p)
+    rounding = max(_epsilon(backend.standardize_dtype(logits.dtype)), 1e-6)
+    logits = ops.cast(logits, "float32")
+    vocabulary = logits.shape[-1]
+    k = min(top_k or vocabulary, vocabulary)
+    values, ids = ops.top_k(logits, k)  # (..., k), best first, the lower id first among equals
+    if top_p is None:
+        return _up_to(logits, values[..., -1:], ids[..., -1:])
+    probabilities = ops.softmax(values, axis=-1)
+    before = ops.cumsum(probabilities, axis=-1) - probabilities  # what the better ones sum to
+    inside = ops.logical_or(before < top_p - rounding, ops.convert_to_tensor(top_p) >= 1.0)
+    last = ops.sum(ops.cast(inside, "int32"), axis=-1, keepdims=True) - 1  # (..., 1)
+    last = ops.maximum(last, 0)
+    return _up_to(
+        logits, ops.take_along_axis(values, last, axis=-1), ops.take_along_axis(ids, last, axis=-1)
+    )
+
+
+def filter_logits(logits, top_k=None, top_p=None):
+    """Logits in float32 with -inf for all tokens that top-k and top-p leave out.
+
+    See `kept_tokens` for arguments, shapes and errors.
+    """
+    if top_k is None and top_p is None:
+        return ops.cast(logits, "float32")
+    kept = kept_tokens(logits, top_k, top_p)
+    return ops.where(kept, ops.cast(logits, "float32"), -np.inf)
+
+
+def temper(logits, temperature):
+    """Logits divided by a temperature > 0, shifted to a maximum of 0 so that nothing overflows."""
+    logits = ops.cast(logits, "float32")
+    return (logits - ops.max(logits, axis=-1, keepdims=True)) / temperature
+
+
+def draw(logits, uniform):
+    """The first token whose cumulative probability exceeds `uniform` times the total.
+
+    A token of probability zero is never drawn.
+
+    Args:
+        logits: float tensor (batch, vocabulary); -inf is probability zero.
+        uniform: float32 tensor (batch,) in [0, 1).
+
+    Shapes:
+        (batch, vocabulary), (batch,) -> (batch,) int32.
+    """
+    probabilities = ops.softmax(ops.cast(logits, "float32"), axis=-1)
+    cumulative = ops.cumsum(probabilities, axis=-1)
+    target = uniform[:, None] * cumulative[:, -1:]
+    hit = ops.logical_and(cumulative > target, probabilities > 0)
+    # Rounding can leave no hit where uniform is just below 1.
+    token = ops.where(
+        ops.any(hit, axis=-1),
+        ops.argmax(ops.cast(hit, "int32"), axis=-1),
+        ops.argmax(probabilities, axis=-1),
+    )
+    return ops.cast(token, "int32")
+
+
+def check_top_k(top_k):
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k must be at least 1, got {top_k}. Use None to keep all tokens.")
+
+
+def check_top_p(top_p):
+    if isinstance(top_p, (int, float)) and not 0 <= top_p <= 1:
+        raise ValueError(f"top_p must be in [0, 1], got {top_p}. Use None to keep all tokens.")
+
+
+def _up_to(logits, value, token_id):
+    """Which tokens come no later than a given one, by falling logit and then rising id."""
+    ids = np.arange(logits.shape[-1], dtype="int32")
+    tied = ops.logical_and(logits == value, ids <= ops.cast(token_id, "int32"))
+    return ops.logical_or(logits > value, tied)
+
+
+def _epsilon(dtype):
+    return float(ml_dtypes.finfo(dtype).eps)
