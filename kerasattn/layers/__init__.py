@@ -3,8 +3,15 @@
 from kerasattn.layers.feed_forward import FeedForward
 from kerasattn.layers.gaussian_sampling import GaussianSampling
 from kerasattn.layers.language_model_head import LanguageModelHead
+from kerasattn.layers.learned_position_embedding import LearnedPositionEmbedding
+from kerasattn.layers.multi_head_attention import MultiHeadAttention
+from kerasattn.layers.padding_mask import PaddingMask
+from kerasattn.layers.relative_position_bias import RelativePositionBias
+from kerasattn.layers.relative_position_embedding import RelativePositionEmbedding
 from kerasattn.layers.rotary_embedding import RotaryEmbedding
+from kerasattn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
 from kerasattn.layers.token_embedding import TokenEmbedding
+from kerasattn.layers.transformer_block import TransformerBlock
 from kerasattn.layers.vector_quantizer import VectorQuantizer
 from kerasattn.layers.von_mises_fisher_sampling import VonMisesFisherSampling
 
@@ -12,8 +19,15 @@ __all__ = [
     "FeedForward",
     "GaussianSampling",
     "LanguageModelHead",
+    "LearnedPositionEmbedding",
+    "MultiHeadAttention",
+    "PaddingMask",
+    "RelativePositionBias",
+    "RelativePositionEmbedding",
     "RotaryEmbedding",
+    "SinusoidalPositionEncoding",
     "TokenEmbedding",
+    "TransformerBlock",
     "VectorQuantizer",
     "VonMisesFisherSampling",
 ]
