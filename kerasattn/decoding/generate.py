@@ -32,7 +32,7 @@ class Generated(typing.NamedTuple):
 def generate(
     decoder,
     inputs,
-    strategy=Greedy(),
+    strategy=None,
     *,
     start_ids,
     max_new_tokens,
@@ -55,7 +55,7 @@ def generate(
             `step(token_ids, index, state) -> (logits, state)`.
         inputs: nest of tensors with the batch as first axis, for `decoder.initial_state`; for a
             function it is the first state.
-        strategy: `Greedy()`, `Sampling(...)` or `Beam(...)`.
+        strategy: `Greedy()` (the default), `Sampling(...)` or `Beam(...)`.
         start_ids: ints (batch,), the tokens fed first; they are not part of the result. The last
             tokens of the prompts, or each row's [CLS].
         max_new_tokens: int >= 0.
@@ -77,7 +77,7 @@ def generate(
     Raises:
         ValueError: if shapes do not agree, or an id or number is out of its range.
     """
-    decoder = as_decoder(decoder)
+    decoder, strategy = as_decoder(decoder), strategy or Greedy()
     start_ids = _ids("start_ids", start_ids, decoder.vocabulary_size)
     batch = len(start_ids)
     inputs = keras.tree.map_structure(lambda leaf: _leaf(leaf, batch), inputs)
@@ -87,7 +87,7 @@ def generate(
         max_new_tokens=max_new_tokens,
         end_ids=_ids("end_id", [] if end_id is None else end_id, decoder.vocabulary_size),
         pad_id=_ids("pad_id", pad_id, decoder.vocabulary_size)[0],
-        banned_ids=_ids("banned", banned, decoder.vocabulary_size),
+        banned_ids=np.unique(_ids("banned", banned, decoder.vocabulary_size)),
         min_new_tokens=min_new_tokens,
         limits=_limits(limits, batch, max_new_tokens),
     )
@@ -188,8 +188,7 @@ def _nothing(batch, strategy, max_new_tokens, pad_id):
 
 
 def _ids(name, ids, vocabulary_size):
-    array = np.asarray(ids if isinstance(ids, np.ndarray) else ops.convert_to_numpy(ids))
-    array = array.reshape(-1)
+    array = np.asarray(ids).reshape(-1)
     if array.size and array.dtype.kind not in "iu":
         raise ValueError(f"{name} must be integers, got {array.dtype}.")
     top = np.inf if vocabulary_size is None else vocabulary_size
@@ -213,6 +212,8 @@ def _limits(limits, batch, max_new_tokens):
 
 
 def _leaf(leaf, batch):
+    if isinstance(leaf, np.ndarray) and leaf.dtype in ("float64", "int64"):
+        leaf = leaf.astype(leaf.dtype.kind + "4")  # what numpy makes by default, JAX does not know
     leaf = ops.convert_to_tensor(leaf)
     if not leaf.shape or leaf.shape[0] != batch:
         raise ValueError(

@@ -73,6 +73,8 @@ def blocked(request, index, vocabulary):
 
     -> (1, vocabulary) bool.
     """
+    if request["banned_ids"].shape[0] >= vocabulary:
+        raise ValueError(f"banned leaves none of the {vocabulary} tokens to choose from.")
     ids = ops.arange(vocabulary, dtype="int32")
     early = ops.logical_and(is_in(ids, request["end_ids"]), index < request["min_new_tokens"])
     return ops.logical_or(is_in(ids, request["banned_ids"]), early)[None]

@@ -1,7 +1,7 @@
 """How the next token is chosen, as small values: Greedy, Sampling, Beam.
 
-A strategy tells apart what shapes the compiled loop (`signature`) from numbers that are passed to it
-(`parameters`), so that another temperature does not compile anything anew.
+A strategy tells apart what shapes the compiled loop (`signature`) from numbers that are passed to
+it (`parameters`), so that another temperature does not compile anything anew.
 """
 
 import dataclasses

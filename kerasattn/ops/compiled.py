@@ -1,7 +1,7 @@
 """Compile a function of tensors for the backend at hand.
 
-The one place that knows how each backend compiles. TensorFlow and JAX are imported on the first call
-only, so that the package works where just one of them is installed.
+The one place that knows how each backend compiles. TensorFlow and JAX are imported on the first
+call only, so that the package works where just one of them is installed.
 """
 
 import keras
@@ -47,7 +47,8 @@ class Compiled:
     def __call__(self, *args, **kwargs):
         if self._call is None:
             self._call = _WRAPPERS.get(keras.backend.backend(), _plain)(self)
-        return self._call(*keras.tree.map_structure(_number_to_array, (args, kwargs)))
+        args, kwargs = keras.tree.map_structure(_number_to_array, (args, kwargs))
+        return self._call(args, kwargs)
 
     def trace(self, args, kwargs):
         self.traces += 1
@@ -64,9 +65,12 @@ def _number_to_array(leaf):
 def _tensorflow(wrapped):
     import tensorflow as tf
 
-    return tf.function(
+    function = tf.function(
         wrapped.trace, jit_compile=bool(wrapped.jit), autograph=False, reduce_retracing=False
     )
+    # One trace for each shape is what we are for: no warning about it.
+    function._omit_frequent_tracing_warning = True
+    return lambda args, kwargs: function(args, kwargs)
 
 
 def _jax(wrapped):
