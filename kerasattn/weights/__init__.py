@@ -1,0 +1,24 @@
+"""Weights of others: tables that name every tensor of a checkpoint, and what reads and writes."""
+
+from kerasattn.weights.formats import Format, find_format
+from kerasattn.weights.load import LoadReport, load_weights
+from kerasattn.weights.rules import TRANSFORMS, Rule, Table, Transform
+from kerasattn.weights.save import save_json, save_safetensors
+from kerasattn.weights.sources import NpzSource, SafetensorsSource, Source, TensorFlowSource
+
+__all__ = [
+    "TRANSFORMS",
+    "Format",
+    "LoadReport",
+    "NpzSource",
+    "Rule",
+    "SafetensorsSource",
+    "Source",
+    "Table",
+    "TensorFlowSource",
+    "Transform",
+    "find_format",
+    "load_weights",
+    "save_json",
+    "save_safetensors",
+]

@@ -1,0 +1,128 @@
+"""Loading a model's variables through a table, one tensor at a time."""
+
+import dataclasses
+import fnmatch
+
+import numpy as np
+
+
+@dataclasses.dataclass
+class LoadReport:
+    """What a file and a model did not have in common.
+
+    Args:
+        source: str, the file.
+        loaded: paths of the variables that were loaded.
+        missing: pairs of a variable's path and the name that the file lacks.
+        unused: names of tensors in the file that no variable takes.
+        mismatched: text for each tensor of another shape, or that differs from its tied twin.
+        fresh: paths of variables that were to keep their new values.
+    """
+
+    source: str
+    loaded: list = dataclasses.field(default_factory=list)
+    missing: list = dataclasses.field(default_factory=list)
+    unused: list = dataclasses.field(default_factory=list)
+    mismatched: list = dataclasses.field(default_factory=list)
+    fresh: list = dataclasses.field(default_factory=list)
+
+    @property
+    def complete(self):
+        """Whether nothing was missing, unused or mismatched."""
+        return not (self.missing or self.unused or self.mismatched)
+
+    def __str__(self):
+        lines = [f"{self.source}: {len(self.loaded)} variables loaded."]
+        missing = [f"{path} (in the file: {name})" for path, name in self.missing]
+        for title, items in (
+            ("missing in the file", missing),
+            ("in the file but not in the model", self.unused),
+            ("mismatched", self.mismatched),
+            ("newly initialized", self.fresh),
+        ):
+            if items:
+                lines += [f"{len(items)} {title}:", *(f"  {item}" for item in items)]
+        return "\n".join(lines)
+
+
+def load_weights(model, table, source, strict=True, fresh=()):
+    """Loads a model's variables from a file.
+
+    Names and shapes are compared first, so that a model that does not fit is left as it was. Floats
+    of any width load into the dtype of the variable.
+
+    Args:
+        model: a built `keras.Model` or layer.
+        table: `Table`, the rules.
+        source: `Source`, the open file.
+        strict: bool, whether anything missing, unused or mismatched is an error. Otherwise what
+            fits is loaded and the rest reported.
+        fresh: shell patterns of variables that need not be in the file.
+
+    Returns:
+        `LoadReport`.
+
+    Raises:
+        ValueError: listing all that is missing, unused or mismatched, if strict; for a file that
+            turns out to be corrupt.
+    """
+    report = LoadReport(str(source.path))
+    names = set(source.names)
+    taken = set()
+    plan = []  # (variable, rule, names of its tensor in the file)
+    for variable in model.weights:
+        rule, candidates = table.find(variable.path) or (None, (f"no rule for {variable.path}",))
+        present = [name for name in candidates if name in names]
+        taken.update(present)
+        if present:
+            shapes = {name: _loaded_shape(rule, source.shape(name)) for name in present}
+            wrong = [name for name in present if shapes[name] != tuple(variable.shape)]
+            report.mismatched += [
+                f"{variable.path}: {tuple(variable.shape)} in the model, "
+                f"{name}: {source.shape(name)} in the file"
+                for name in wrong
+            ]
+            if not wrong:
+                plan.append((variable, rule, present))
+        elif any(fnmatch.fnmatchcase(variable.path, pattern) for pattern in fresh):
+            report.fresh.append(variable.path)
+        else:
+            report.missing.append((variable.path, candidates[0]))
+    report.unused = sorted(name for name in names - taken if not table.ignores(name))
+    _raise_if(strict and not report.complete, report)
+
+    for variable, rule, present in plan:
+        array = source.read(present[0])
+        _check_numbers(array.dtype, present[0])
+        for twin in present[1:]:
+            if not np.array_equal(array, source.read(twin), equal_nan=True):
+                report.mismatched.append(
+                    f"{variable.path}: {present[0]} and {twin} are one tensor in the model but "
+                    "differ in the file"
+                )
+        variable.assign(rule.load(array))
+        report.loaded.append(variable.path)
+    _raise_if(strict and not report.complete, report)
+    return report
+
+
+def _loaded_shape(rule, shape):
+    """The shape that a transform gives, found without reading: zero strides take no memory."""
+    try:
+        return rule.load(np.broadcast_to(np.zeros((), bool), shape)).shape
+    except ValueError:  # a shape that the transform cannot take
+        return None
+
+
+def _check_numbers(dtype, name):
+    # bfloat16 and the float8 kinds are no numpy numbers.
+    if dtype.kind not in "fiu" and not dtype.name.startswith(("bfloat", "float")):
+        raise ValueError(f"{name} holds {dtype}, expected numbers.")
+
+
+def _raise_if(wrong, report):
+    if wrong:
+        raise ValueError(
+            f"The weights do not fit the model.\n{report}\n"
+            "Give the arguments that fit the file, or strict=False to load what fits."
+        )

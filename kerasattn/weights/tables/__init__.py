@@ -1,0 +1,1 @@
+"""The tables themselves, one file a family: names of tensors and sizes, no Python classes."""
