@@ -1,0 +1,18 @@
+"""Corpora and `tf.data` pipelines."""
+
+from kerasattn.data.corpora import (
+    cantonese_sentences,
+    chitchat_questions,
+    text_file,
+    train_test_split,
+)
+from kerasattn.data.pipelines import BucketPlan, bucketed_batches
+
+__all__ = [
+    "BucketPlan",
+    "bucketed_batches",
+    "cantonese_sentences",
+    "chitchat_questions",
+    "text_file",
+    "train_test_split",
+]
