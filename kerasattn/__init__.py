@@ -2,6 +2,9 @@
 
 import importlib
 
+# These register their classes, so that Keras can load models that hold them.
+from kerasattn import layers, models
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -20,7 +23,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    # Subpackages are imported when first used, so that `import kerasattn` stays light.
+    # The other subpackages are imported when first used, so that `import kerasattn` stays light.
     if name in __all__:
         return importlib.import_module(f"kerasattn.{name}")
     raise AttributeError(f"module 'kerasattn' has no attribute {name!r}")

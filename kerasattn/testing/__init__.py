@@ -1,0 +1,6 @@
+"""What every layer and every model must pass, for ours and for yours."""
+
+from kerasattn.testing.check_layer import check_layer
+from kerasattn.testing.check_model import check_model
+
+__all__ = ["check_layer", "check_model"]

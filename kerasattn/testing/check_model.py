@@ -1,0 +1,245 @@
+import json
+
+import keras
+import numpy as np
+
+from kerasattn.testing import arrays, checks
+
+CHECKS = (
+    "config",
+    "save",
+    "shapes",
+    "padding",
+    "causal",
+    "decoding",
+    "precision",
+    "jit",
+    "fit",
+    "saved_model",
+    "errors",
+)
+
+
+def check_model(
+    model_class,
+    config,
+    inputs=None,
+    causal=(),
+    decoding=None,
+    targets=None,
+    compile_options=None,
+    untrained=None,
+    errors=(),
+    config_errors=(),
+    skip=None,
+    pad_values=None,
+    lengths=(1, 4, 7),
+    tolerance=1e-5,
+):
+    """Assert what every model passes: as `check_layer`, and padding, future, cached decoding.
+
+    Args:
+        model_class: the model's class, a functional `keras.Model` over a dict of inputs, or a
+            function of the config's names that makes one.
+        config: dict of the arguments to make it with, tiny sizes. `dtype` must be accepted too.
+        inputs: function of (batch, length) that draws a dict of arrays without padding. By
+            default `token_ids` from 1 to vocabulary_size - 1.
+        causal: names of the outputs at which a token must not see later ones.
+        decoding: function of (model, inputs) that returns a pair of arrays or dicts of arrays, from
+            cached decoding and from the whole sequence at once.
+        targets: function of (batch, length) that draws `y` for `fit`. By default there is none: the
+            model knows its own loss.
+        compile_options: dict of further arguments of `compile`, such as `loss`.
+        untrained: dict of patterns of variable paths that one step of `fit` need not change, to
+            the reason. A pattern that changes nonetheless is an error.
+        errors: rows (inputs, pattern of the message) of inputs that raise ValueError, beside those
+            that are always tried on the first input: floats, another rank and, where the config
+            has a vocabulary_size, an id out of range.
+        config_errors: rows (config changes, pattern of the message), likewise.
+        skip: dict of a check's name to the reason why it does not apply: config, save, shapes,
+            padding, causal, decoding, precision, jit, fit, saved_model, errors.
+        pad_values: dict of what stands at padding; {"token_ids": 0} by default.
+        lengths: ints, lengths to run at. The last is the longest.
+        tolerance: float, allowed difference, relative to the largest number.
+
+    Raises:
+        AssertionError: saying which check fails and by how much.
+        ValueError: for a check to skip that does not exist or has no reason.
+
+    Example:
+        >>> from kerasattn import models
+        >>> from kerasattn.testing import check_model
+        >>> check_model(
+        ...     models.RoFormer,
+        ...     dict(vocabulary_size=11, num_layers=1, num_heads=2, hidden_dim=8,
+        ...          intermediate_dim=6),
+        ...     skip=dict.fromkeys(
+        ...         ["save", "saved_model", "fit", "jit", "precision"], "seconds, for an example"
+        ...     ) | {"causal": "reads both ways", "decoding": "an encoder"},
+        ... )
+    """
+    skip = dict(skip or {})
+    checks.check_skips(skip, CHECKS)
+    longest = max(lengths)
+    inputs = inputs or _token_ids(config)
+    example = inputs(3, longest)
+
+    def new(**changes):
+        return model_class(**{**config, **changes})
+
+    def twin():
+        other = new()
+        other.set_weights(model.get_weights())
+        return other
+
+    model = new()
+    checks.shake(model)
+
+    if "config" not in skip:
+        checks.check_config(new, config, lambda clone: clone, model, example, tolerance)
+        _check_policy(new)
+    if "shapes" not in skip:
+        checks.check_shapes(model, inputs, lengths, tolerance)
+    if "padding" not in skip:
+        pad_values = {"token_ids": 0} if pad_values is None else pad_values
+        _check_padding(model, inputs, pad_values, longest, tolerance)
+    if "causal" not in skip:
+        _check_causal(model, inputs, causal, longest, tolerance)
+    if "decoding" not in skip:
+        _check_decoding(model, example, decoding, tolerance)
+    if "errors" not in skip:
+        checks.check_errors(lambda changes: new(**changes), config_errors)
+        always = _always_bad(example, config.get("vocabulary_size"))
+        checks.check_errors(lambda bad: model(bad), [*always, *errors])
+    if "precision" not in skip:
+        checks.check_precision(lambda p: new(dtype=p), model.get_weights(), example)
+    if "jit" not in skip:
+        checks.check_jit(model, twin(), example, tolerance)
+    if "save" not in skip:
+        checks.check_save(model, example, checks.modules_of(model), tolerance)
+    if "saved_model" not in skip and keras.backend.backend() == "tensorflow":
+        checks.check_saved_model(model, example, tolerance)
+    if "fit" not in skip:  # the last: it changes the weights
+        y = targets(3, longest) if targets else None
+        checks.check_fit(model, example, y, untrained, compile_options)
+
+
+def _token_ids(config):
+    if "vocabulary_size" not in config:
+        raise ValueError("give `inputs`: the config has no vocabulary_size to draw token_ids from.")
+    random = np.random.default_rng(1)
+
+    def draw(batch, length):
+        ids = random.integers(1, config["vocabulary_size"], (batch, length))
+        return {"token_ids": ids.astype("int32")}
+
+    return draw
+
+
+def _check_policy(new):
+    """A model of mixed precision is one still when made again from its config."""
+    model = new(dtype="mixed_bfloat16")
+    data = json.loads(json.dumps(keras.saving.serialize_keras_object(model)))
+    clone = keras.saving.deserialize_keras_object(data)
+    for layer, twin in zip(model.layers, clone.layers, strict=True):
+        before, after = layer.dtype_policy.name, twin.dtype_policy.name
+        if before != after:
+            raise AssertionError(f"{layer.name} was {before} and comes back as {after}.")
+    if not any(layer.compute_dtype == "bfloat16" for layer in model.layers if layer.weights):
+        raise AssertionError("dtype='mixed_bfloat16' reaches no layer that has weights.")
+
+
+def _sequences(inputs, batch, length):
+    return [name for name, x in inputs.items() if x.shape[:2] == (batch, length)]
+
+
+def _replace(array, where, values):
+    where = where.reshape(where.shape + (1,) * (array.ndim - 2))
+    return np.where(where, values, array).astype(array.dtype)
+
+
+def _check_padding(model, make, pad_values, length, tolerance):
+    """Padded to any length, and whatever else stands there, the real positions stay the same."""
+    keep = max(1, length // 2)
+    hidden = np.arange(length)[None, :] >= np.array([[keep], [length]])  # (2, length)
+    axes, out_axes = arrays.varying_axes(make), arrays.output_axes(model, make, 2, length)
+    inputs, other = make(2, length), make(2, length)
+    names = _sequences(inputs, 2, length)
+    missing = set(pad_values) - set(names)
+    if missing:
+        raise AssertionError(f"pad_values has {sorted(missing)}, the sequences are {names}.")
+    first = dict(batch=slice(0, 1), length=slice(0, keep))
+    last = dict(batch=slice(1, 2), length=slice(0, length))
+    expected = [
+        arrays.run(model, arrays.take(inputs, axes, **first)),
+        arrays.run(model, arrays.take(inputs, axes, **last)),
+    ]
+
+    def compare(changed, what):
+        actual = arrays.run(model, changed)
+        for cut, wanted in zip((first, last), expected, strict=True):
+            arrays.assert_same(arrays.take(actual, out_axes, **cut), wanted, what, tolerance)
+
+    padded = dict(inputs)
+    for name in names:
+        padded[name] = _replace(inputs[name], hidden, pad_values.get(name, inputs[name]))
+    compare(padded, "padding removed")
+    changed = dict(padded)
+    for name in set(names) - set(pad_values):
+        changed[name] = _replace(inputs[name], hidden, other[name])
+    if changed.keys() - pad_values.keys():
+        compare(changed, "other inputs at padding changed")
+    if "padding_mask" in model.input:
+        masked = {name: _replace(inputs[name], hidden, other[name]) for name in names}
+        mask = {"padding_mask": ~hidden}
+        compare({**inputs, **masked, **mask}, "tokens under padding_mask changed")
+
+
+def _check_causal(model, make, names, length, tolerance):
+    """A later token changes nothing before it, and something from it on."""
+    if not names:
+        raise AssertionError("name the outputs that are causal, or say in skip why none is.")
+    inputs, other = make(2, length), make(2, length)
+    out_axes = arrays.output_axes(model, make, 2, length)
+    expected = arrays.run(model, inputs)
+    for start in range(1, length):
+        changed = dict(inputs)
+        for name in _sequences(inputs, 2, length):
+            changed[name] = np.concatenate([inputs[name][:, :start], other[name][:, start:]], 1)
+        actual = arrays.run(model, changed)
+        for name in names:
+            before = dict(length=slice(0, start))
+            arrays.assert_same(
+                arrays.take({name: actual[name]}, out_axes, **before),
+                arrays.take({name: expected[name]}, out_axes, **before),
+                f"the future from {start} on changed",
+                tolerance,
+            )
+            if np.array_equal(actual[name], expected[name]):
+                raise AssertionError(f"{name} does not depend on the tokens from {start} on.")
+
+
+def _check_decoding(model, example, decoding, tolerance):
+    if decoding is None:
+        raise AssertionError("give `decoding`, or say in skip why the model does not decode.")
+    cached, uncached = decoding(model, example)
+    arrays.assert_same(
+        arrays.by_name(cached), arrays.by_name(uncached), "cached decoding", tolerance
+    )
+
+
+def _always_bad(example, vocabulary_size):
+    """Rows of bad inputs: floats, another rank, an id out of range."""
+    name, ids = next(iter(example.items()))
+    if ids.dtype.kind != "i":
+        return []
+    rows = [
+        ({**example, name: ids.astype("float32")}, name),
+        ({**example, name: ids[..., None]}, name),
+    ]
+    if vocabulary_size is not None and name == "token_ids":
+        for bad in (vocabulary_size, -1):
+            beyond = ids.copy()
+            beyond[-1, -1] = bad
+            rows.append(({**example, name: beyond}, name))
+    return rows
