@@ -40,7 +40,7 @@ def test_fractional_positions():
 
 
 @settings(max_examples=25, deadline=None)
-@given(step=st.integers(0, 300), half=st.integers(1, 16))
+@given(step=st.integers(0, 300), half=st.sampled_from([1, 3, 16]))
 def test_a_step_is_one_fixed_linear_map(step, half):
     """PE(pos + k) = M_k PE(pos), M_k block rotations by k times each frequency, for every pos."""
     dim = 2 * half
@@ -84,14 +84,14 @@ def test_buckets_of_bert4keras(golden, name):
 @settings(max_examples=30, deadline=None)
 @given(
     num_buckets=st.integers(2, 32).map(lambda n: 2 * n),
-    max_distance=st.integers(33, 500),
+    max_distance=st.sampled_from([33, 100, 128, 500]),
     bidirectional=st.booleans(),
 )
 def test_buckets_by_logarithm(num_buckets, max_distance, bidirectional):
     """The formula with logarithms in float64, away from edges, where rounding decides."""
     count = num_buckets // (2 if bidirectional else 1)
     exact = count // 2
-    distances = np.arange(-2 * max_distance, 2 * max_distance)
+    distances = np.arange(-1000, 1000)
     far = np.maximum(np.abs(distances), 1) / exact
     place = np.log(far) / np.log(max_distance / exact) * (count - exact)
     expected = np.where(
