@@ -13,7 +13,7 @@ import numpy as np
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 SURROGATE = re.compile("[\ud800-\udfff]")
-BATCH = 8192  # sentences tokenized at a time
+ENCODE_BATCH, DECODE_BATCH = 8192, 1024  # sentences at a time
 
 
 class Tokenizer:
@@ -35,6 +35,7 @@ class Tokenizer:
         )
         self._is_special = np.array([token in SPECIAL_TOKENS for token in self.vocabulary])
         self._ids = ids
+        self._decode = None
 
     @property
     def vocabulary_size(self):
@@ -77,8 +78,8 @@ class Tokenizer:
         check_max_length(max_length)
         texts, rows = check_texts(texts), []
         with tf.device("CPU"):
-            for start in range(0, len(texts), BATCH):
-                batch = tf.constant(texts[start : start + BATCH], tf.string)
+            for start in range(0, len(texts), ENCODE_BATCH):
+                batch = tf.constant(texts[start : start + ENCODE_BATCH], tf.string)
                 ids = self.encode_ragged_tensor(batch, max_length)
                 rows += np.split(ids.flat_values.numpy(), ids.row_splits.numpy()[1:-1])
         return rows
@@ -143,13 +144,17 @@ class Tokenizer:
         """
         import tensorflow as tf
 
-        rows = check_ids(token_ids, self.vocabulary_size)
-        if not rows:
-            return []
-        flat = np.concatenate(rows).astype("int32")
+        if self._decode is None:  # a graph: a hundred small operations run one by one are slow
+            spec = tf.RaggedTensorSpec((None, None), tf.int32, ragged_rank=1)
+            self._decode = tf.function(self.detokenize, input_signature=[spec])
+        texts, rows = [], check_ids(token_ids, self.vocabulary_size)
         with tf.device("CPU"):
-            ids = tf.RaggedTensor.from_row_lengths(flat, [len(row) for row in rows])
-            return [text.decode("utf-8", "replace") for text in self.detokenize(ids).numpy()]
+            for start in range(0, len(rows), DECODE_BATCH):
+                batch = rows[start : start + DECODE_BATCH]
+                flat = np.concatenate(batch).astype("int32")
+                ids = tf.RaggedTensor.from_row_lengths(flat, [len(row) for row in batch])
+                texts += self._decode(ids).numpy().tolist()
+        return [text.decode("utf-8", "replace") for text in texts]
 
     # === Files and configuration ===
 
