@@ -39,19 +39,15 @@ def kept_tokens(logits, top_k=None, top_p=None):
     check_top_p(top_p)
     rounding = max(_epsilon(backend.standardize_dtype(logits.dtype)), 1e-6)
     logits = ops.cast(logits, "float32")
-    vocabulary = logits.shape[-1]
-    k = min(top_k or vocabulary, vocabulary)
-    values, ids = ops.top_k(logits, k)  # (..., k), best first, the lower id first among equals
-    if top_p is None:
-        return _up_to(logits, values[..., -1:], ids[..., -1:])
-    probabilities = ops.softmax(values, axis=-1)
-    before = ops.cumsum(probabilities, axis=-1) - probabilities  # what the better ones sum to
-    inside = ops.logical_or(before < top_p - rounding, ops.convert_to_tensor(top_p) >= 1.0)
-    last = ops.sum(ops.cast(inside, "int32"), axis=-1, keepdims=True) - 1  # (..., 1)
-    last = ops.maximum(last, 0)
-    return _up_to(
-        logits, ops.take_along_axis(values, last, axis=-1), ops.take_along_axis(ids, last, axis=-1)
-    )
+    kept = ops.ones_like(logits, dtype="bool")
+    if top_k is not None and top_k < logits.shape[-1]:
+        kept = _best(logits, ops.ones_like(logits), float(top_k))
+    if top_p is not None:
+        logits = ops.where(kept, logits, -np.inf)
+        top_p = ops.cast(top_p, "float32")
+        target = ops.where(top_p >= 1, np.inf, ops.maximum(top_p - rounding, 1e-9))
+        kept = ops.logical_and(kept, _best(logits, ops.softmax(logits, axis=-1), target))
+    return kept
 
 
 def filter_logits(logits, top_k=None, top_p=None):
@@ -106,11 +102,45 @@ def check_top_p(top_p):
         raise ValueError(f"top_p must be in [0, 1], got {top_p}. Use None to keep all tokens.")
 
 
-def _up_to(logits, value, token_id):
-    """Which tokens come no later than a given one, by falling logit and then rising id."""
-    ids = np.arange(logits.shape[-1], dtype="int32")
-    tied = ops.logical_and(logits == value, ids <= ops.cast(token_id, "int32"))
-    return ops.logical_or(logits > value, tied)
+def _best(logits, weights, target):
+    """The fewest best tokens whose weights reach a target, equal logits by rising id; or all.
+
+    Sorting the vocabulary at each step would take longer than a small model itself. So the least
+    logit that is kept is found bit by bit, then the last id among equals.
+    """
+    keys = _ordered_bits(logits)
+    least = _largest_reaching(keys, weights, target, bits=32)
+    above, tied = keys > least, ops.equal(keys, least)
+    missing = target - ops.sum(ops.where(above, weights, 0.0), axis=-1, keepdims=True)
+    vocabulary = logits.shape[-1]
+    late = np.arange(vocabulary - 1, -1, -1, dtype="int32")  # lower ids first
+    late = ops.broadcast_to(late, ops.shape(logits))
+    shares = ops.where(tied, weights, 0.0)
+    last = _largest_reaching(late, shares, missing, bits=vocabulary.bit_length())
+    return ops.logical_or(above, ops.logical_and(tied, late >= last))
+
+
+def _largest_reaching(keys, weights, target, bits):
+    """The largest int t such that the weights of keys >= t sum to the target; the least, if none.
+
+    -> int32 (..., 1), found by deciding one bit after the other.
+    """
+    masks = 1 << np.arange(bits - 1, -1, -1, dtype="int64")
+    masks = masks.astype("uint32").view("int32")
+
+    def decide(step, least):
+        trial = ops.bitwise_xor(least, ops.take(ops.convert_to_tensor(masks), step))
+        reached = ops.sum(ops.where(keys >= trial, weights, 0.0), axis=-1, keepdims=True)
+        return ops.where(reached >= target, trial, least)
+
+    lowest = -(2**31) if bits == 32 else 0
+    return ops.fori_loop(0, bits, decide, ops.full_like(keys[..., :1], lowest))
+
+
+def _ordered_bits(x):
+    """float32 -> int32 in the same order."""
+    bits = ops.view(ops.where(ops.equal(x, 0), 0.0, x), "int32")  # one zero, not two
+    return ops.where(bits < 0, ops.bitwise_xor(bits, np.int32(2**31 - 1)), bits)
 
 
 def _epsilon(dtype):
