@@ -244,7 +244,7 @@ def _check_errors(subject, errors, config_errors):
 def _check_fit(model, example, untrained):
     """The layer trains towards random numbers, through its outputs that are floats."""
     outputs = [x for x in keras.tree.flatten(model.output) if "float" in x.dtype]
-    trainer = keras.Model(model.input, outputs)
+    trainer = keras.Model({x.name: x for x in model.inputs}, outputs)
     random = np.random.default_rng(3)
     shapes = [x.shape for x in keras.tree.flatten(trainer(dict(example)))]
     targets = [random.normal(size=shape).astype("float32") for shape in shapes]

@@ -189,7 +189,7 @@ def _check_padding(model, make, pad_values, length, tolerance):
         changed[name] = _replace(inputs[name], hidden, other[name])
     if changed.keys() - pad_values.keys():
         compare(changed, "other inputs at padding changed")
-    if "padding_mask" in model.input:
+    if "padding_mask" in {x.name for x in model.inputs}:
         masked = {name: _replace(inputs[name], hidden, other[name]) for name in names}
         mask = {"padding_mask": ~hidden}
         compare({**inputs, **masked, **mask}, "tokens under padding_mask changed")

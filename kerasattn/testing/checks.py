@@ -69,9 +69,16 @@ def check_config(new, config, twin_of, model, inputs, tolerance):
 def check_shapes(model, make, lengths, tolerance):
     """Any batch, any length, a length of 1; a row's result does not depend on the other rows."""
     axes, longest = varying_axes(make), max(lengths)
-    out_axes = output_axes(model, make, 1, longest)
     specs = {name: spec.shape for name, spec in _named_specs(model).items()}
-    for batch, length in [(1, 1), (3, 1), *((2, n) for n in lengths)]:
+    sizes = [(1, 1), (3, 1), *((2, n) for n in lengths)]
+    for batch, length in sizes:
+        try:
+            run(model, make(batch, length))
+        except Exception as error:
+            message = f"batch {batch}, length {length}: {type(error).__name__}: {error}"
+            raise AssertionError(message) from error
+    out_axes = output_axes(model, make, 1, longest)
+    for batch, length in sizes:
         inputs = make(batch, length)
         outputs = run(model, inputs)
         what = f"batch {batch}, length {length}"
