@@ -9,6 +9,7 @@ from kerasattn.layers.padding_mask import PaddingMask
 from kerasattn.layers.relative_position_bias import RelativePositionBias
 from kerasattn.layers.relative_position_embedding import RelativePositionEmbedding
 from kerasattn.layers.rotary_embedding import RotaryEmbedding
+from kerasattn.layers.segment_ids import SegmentIds
 from kerasattn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
 from kerasattn.layers.token_embedding import TokenEmbedding
 from kerasattn.layers.transformer_block import TransformerBlock
@@ -25,6 +26,7 @@ __all__ = [
     "RelativePositionBias",
     "RelativePositionEmbedding",
     "RotaryEmbedding",
+    "SegmentIds",
     "SinusoidalPositionEncoding",
     "TokenEmbedding",
     "TransformerBlock",

@@ -1,0 +1,247 @@
+import keras
+from keras import ops
+
+from kerasattn.ops import masks
+from kerasattn.ops.attention import as_mask, dot_product_attention
+
+
+@keras.saving.register_keras_serializable(package="kerasattn")
+class MultiHeadAttention(keras.layers.Layer):
+    """Multi-head attention with any boolean mask, self or cross, trained or one token at a time.
+
+    Args:
+        num_heads: int >= 1, heads of the query.
+        head_dim: int, width of a head's queries and keys; by default query width / num_heads.
+        value_dim: int, width of a head's values; by default head_dim.
+        output_dim: int, width of the output; by default that of the query.
+        num_key_value_heads: int that divides num_heads; by default num_heads. 1 is multi-query.
+        dropout: float in [0, 1), dropout of the attention weights.
+        use_bias: bool, whether the four projections have a bias.
+        scale: float, by default head_dim ** -0.5. T5 has 1.
+        rotary: a layer called as `rotary(x, position_ids)` on queries and keys of shape
+            (batch, length, heads, head_dim), such as `RotaryEmbedding`; None for none.
+        kernel_initializer: of the projections.
+        seed: int or None, of the dropout.
+
+    Call arguments:
+        query: (batch, query, dim).
+        value: (batch, key, dim), by default the query.
+        key: (batch, key, dim), by default the value.
+        attention_mask: bool, True = may attend, (query, key), (batch, query, key) or broadcastable
+            to (batch, num_heads, query, key). The Keras masks of query, value and key hide keys too.
+        bias: float, broadcastable to (batch, num_heads, query, key), added to the scores.
+        query_positions, key_positions: int (batch or 1, query), (batch or 1, key), for `rotary`;
+            by default 0, 1, 2, ...
+        previous_scores: (batch, num_heads, query, key), the layer below's scores (RealFormer).
+        cache: the pair of `empty_cache` or `project_key_value`. With `cache_index` the new keys and
+            values are written there and all written ones attended to; without, the cache is
+            attended to as it is, and `value` and `key` are not looked at.
+        cache_index: int scalar, where in the cache the new keys and values go.
+        return_weights, return_scores: bool, whether to return the weights, the unmasked scores.
+
+    Returns:
+        (batch, query, output_dim); a tuple of it and, in this order, the weights, the scores and
+        the new cache, if any of these was asked for.
+
+    Raises:
+        ValueError: if the widths do not divide, or for a mask of another dtype or shape.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn import layers
+    >>> from kerasattn.ops import masks
+    >>> x = np.ones((2, 5, 16), "float32")
+    >>> attention = layers.MultiHeadAttention(num_heads=4)
+    >>> tuple(attention(x, attention_mask=masks.causal(x[..., 0])).shape)
+    (2, 5, 16)
+
+    Source: https://arxiv.org/abs/1706.03762, section 3.2.2.
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        head_dim=None,
+        value_dim=None,
+        output_dim=None,
+        num_key_value_heads=None,
+        dropout=0.0,
+        use_bias=True,
+        scale=None,
+        rotary=None,
+        kernel_initializer="glorot_uniform",
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if num_heads < 1:
+            raise ValueError(f"num_heads must be at least 1, got {num_heads}.")
+        if num_heads % (num_key_value_heads or num_heads):
+            raise ValueError(
+                f"num_key_value_heads must divide num_heads = {num_heads}, got {num_key_value_heads}."
+            )
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout must be in [0, 1), got {dropout}.")
+        self.num_heads = num_heads
+        self.head_dim = head_dim
+        self.value_dim = value_dim
+        self.output_dim = output_dim
+        self.num_key_value_heads = num_key_value_heads
+        self.dropout = dropout
+        self.use_bias = use_bias
+        self.scale = scale
+        self.rotary = rotary
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.supports_masking = True
+
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        value_shape = value_shape or query_shape
+        key_shape = key_shape or value_shape
+        head_dim = self.head_dim or query_shape[-1] // self.num_heads
+        if not self.head_dim and query_shape[-1] % self.num_heads:
+            raise ValueError(
+                f"num_heads = {self.num_heads} must divide the query's width {query_shape[-1]}; "
+                "otherwise give head_dim."
+            )
+        groups = self.num_key_value_heads or self.num_heads
+        value_dim = self.value_dim or head_dim
+        self._groups = groups
+        self._widths = (head_dim, value_dim)
+
+        def dense(width, name, input_width):
+            layer = keras.layers.Dense(
+                width,
+                use_bias=self.use_bias,
+                # Each its own: one initializer object would give equal kernels.
+                kernel_initializer=self.kernel_initializer.clone(),
+                dtype=self.dtype_policy,
+                name=name,
+            )
+            layer.build((None, None, input_width))
+            return layer
+
+        self.query = dense(self.num_heads * head_dim, "query", query_shape[-1])
+        self.key = dense(groups * head_dim, "key", key_shape[-1])
+        self.value = dense(groups * value_dim, "value", value_shape[-1])
+        self.output_dense = dense(
+            self.output_dim or query_shape[-1], "output", self.num_heads * value_dim
+        )
+        if self.rotary is not None and not self.rotary.built:
+            self.rotary.build((None, None, self.num_heads, head_dim))
+
+    def call(
+        self,
+        query,
+        value=None,
+        key=None,
+        attention_mask=None,
+        bias=None,
+        query_positions=None,
+        key_positions=None,
+        previous_scores=None,
+        cache=None,
+        cache_index=None,
+        return_weights=False,
+        return_scores=False,
+        training=False,
+        mask=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+    ):
+        # Masks that Keras carries along with tensors.
+        implicit = [mask if mask is not None else query_mask]
+        if value is not None or key is not None:
+            implicit = [value_mask, key_mask]
+        value = query if value is None else value
+        key = value if key is None else key
+
+        queries = self._split(self.query(query), self.num_heads)  # (b, q, h, d)
+        if self.rotary is not None:
+            queries = self.rotary(queries, query_positions)
+        if cache is None:
+            keys, values = self.project_key_value(value, key, key_positions)  # (b, k, kv, d)
+            more_masks = [masks.keys(m) for m in implicit if m is not None]
+        elif cache_index is None:
+            keys, values = cache
+            more_masks = []
+        else:
+            new_keys, new_values = self.project_key_value(value, key, key_positions)
+            keys = ops.slice_update(cache[0], (0, cache_index, 0, 0), new_keys)
+            values = ops.slice_update(cache[1], (0, cache_index, 0, 0), new_values)
+            written = ops.arange(keys.shape[1]) < cache_index + ops.shape(new_keys)[1]
+            more_masks = [written[None, None, None, :]]
+        for more in more_masks:
+            shape = (query.shape[0], self.num_heads, query.shape[1], keys.shape[1])
+            attention_mask = more if attention_mask is None else as_mask(attention_mask, shape) & more
+
+        mixed, weights, scores = dot_product_attention(
+            queries,
+            keys,
+            values,
+            attention_mask=attention_mask,
+            bias=bias,
+            scale=self.scale,
+            dropout=self.dropout if training else 0.0,
+            seed=self.seed_generator,
+            previous_scores=previous_scores,
+        )  # (b, q, h, v)
+        batch, length = ops.shape(mixed)[:2]
+        output = self.output_dense(
+            ops.reshape(mixed, (batch, length, self.num_heads * self._widths[1]))
+        )
+        results = [output]
+        if return_weights:
+            results.append(weights)
+        if return_scores:
+            results.append(scores)
+        if cache_index is not None:
+            results.append((keys, values))
+        return output if len(results) == 1 else tuple(results)
+
+    def project_key_value(self, value, key=None, key_positions=None):
+        """Keys and values as attention takes them: twice (batch, key, heads, dim).
+
+        As `cache` of a cross-attention they are computed once and used at every step.
+        """
+        keys = self._split(self.key(value if key is None else key), self._groups)
+        if self.rotary is not None:
+            keys = self.rotary(keys, key_positions)
+        return keys, self._split(self.value(value), self._groups)
+
+    def empty_cache(self, batch_size, length):
+        """Zeros for the keys and values of `length` tokens, to be written with `cache_index`."""
+        return tuple(
+            ops.zeros((batch_size, length, self._groups, width), self.compute_dtype)
+            for width in self._widths
+        )
+
+    def _split(self, x, num_heads):
+        batch, length = ops.shape(x)[:2]
+        return ops.reshape(x, (batch, length, num_heads, x.shape[-1] // num_heads))
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return previous_mask
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "head_dim": self.head_dim,
+            "value_dim": self.value_dim,
+            "output_dim": self.output_dim,
+            "num_key_value_heads": self.num_key_value_heads,
+            "dropout": self.dropout,
+            "use_bias": self.use_bias,
+            "scale": self.scale,
+            "rotary": keras.saving.serialize_keras_object(self.rotary),
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        rotary = keras.saving.deserialize_keras_object(config["rotary"])
+        return cls(**{**config, "rotary": rotary})

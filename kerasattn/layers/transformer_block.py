@@ -1,0 +1,243 @@
+import keras
+from keras import ops
+
+from kerasattn.layers.feed_forward import FeedForward
+from kerasattn.layers.multi_head_attention import MultiHeadAttention
+
+
+@keras.saving.register_keras_serializable(package="kerasattn")
+class TransformerBlock(keras.layers.Layer):
+    """One layer of a Transformer: self-attention, cross-attention where asked for, feed-forward.
+
+    Each part is added to what it reads, with the norm after the sum ("post") or before the part
+    ("pre").
+
+    Args:
+        num_heads: int, heads of the attention.
+        intermediate_dim: int, width inside the feed-forward part.
+        activation: of the feed-forward part, such as "gelu" (the erf form).
+        gated: bool, whether the feed-forward part is gated (SwiGLU and its kin).
+        dropout: float in [0, 1), dropout of each part's output.
+        attention_dropout: float in [0, 1), dropout of the attention weights; by default `dropout`.
+        norm: "post" or "pre".
+        norm_type: "layer" or "rms".
+        layer_norm_epsilon: float > 0.
+        cross_attention: bool, whether there is a cross-attention to `context`.
+        num_key_value_heads: int, see `MultiHeadAttention`.
+        use_bias: bool, of all projections.
+        rotary: see `MultiHeadAttention`; of the self-attention only.
+        kernel_initializer: of all projections.
+        seed: int or None, of the dropouts.
+
+    Call arguments:
+        inputs: (batch, length, dim).
+        attention_mask: bool, see `MultiHeadAttention`; its keys are those of `memory`, then of
+            `inputs`.
+        context: (batch, context, dim), what the cross-attention reads.
+        context_mask: bool, broadcastable to (batch, num_heads, length, context).
+        memory: (batch, memory, dim), hidden vectors that stand before the inputs as keys and
+            values, and are no queries.
+        bias, query_positions, key_positions, cache, cache_index, return_weights: as
+            `MultiHeadAttention`, for the self-attention.
+        context_cache: the cross-attention's keys and values, computed once.
+
+    Returns:
+        (batch, length, dim); a tuple of it, the weights and the new cache, where asked for.
+
+    Raises:
+        ValueError: for another norm, or a context without cross-attention or the reverse.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn import layers
+    >>> block = layers.TransformerBlock(num_heads=2, intermediate_dim=32)
+    >>> tuple(block(np.ones((2, 5, 16), "float32")).shape)
+    (2, 5, 16)
+
+    Source: https://arxiv.org/abs/1706.03762, section 3.1; pre-norm https://arxiv.org/abs/2002.04745.
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        intermediate_dim,
+        activation="gelu",
+        gated=False,
+        dropout=0.0,
+        attention_dropout=None,
+        norm="post",
+        norm_type="layer",
+        layer_norm_epsilon=1e-12,
+        cross_attention=False,
+        num_key_value_heads=None,
+        use_bias=True,
+        rotary=None,
+        kernel_initializer="glorot_uniform",
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if norm not in ("post", "pre"):
+            raise ValueError(f'norm is "post" or "pre", got {norm!r}.')
+        if norm_type not in ("layer", "rms"):
+            raise ValueError(f'norm_type is "layer" or "rms", got {norm_type!r}.')
+        attention_dropout = dropout if attention_dropout is None else attention_dropout
+        self.norm = norm
+        self._config = dict(
+            num_heads=num_heads,
+            intermediate_dim=intermediate_dim,
+            activation=activation
+            if isinstance(activation, str)
+            else keras.saving.serialize_keras_object(activation),
+            gated=gated,
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            norm=norm,
+            norm_type=norm_type,
+            layer_norm_epsilon=layer_norm_epsilon,
+            cross_attention=cross_attention,
+            num_key_value_heads=num_key_value_heads,
+            use_bias=use_bias,
+            rotary=keras.saving.serialize_keras_object(rotary),
+            kernel_initializer=keras.initializers.serialize(
+                keras.initializers.get(kernel_initializer)
+            ),
+            seed=seed,
+        )
+        kernel_initializer = keras.initializers.get(kernel_initializer)
+        shared = dict(use_bias=use_bias, dtype=self.dtype_policy)
+
+        def attention(name, rotary=None):
+            return MultiHeadAttention(
+                num_heads,
+                num_key_value_heads=num_key_value_heads,
+                dropout=attention_dropout,
+                rotary=rotary,
+                kernel_initializer=kernel_initializer.clone(),
+                seed=seed,
+                name=name,
+                **shared,
+            )
+
+        def normalization(name):
+            if norm_type == "rms":
+                kind = keras.layers.RMSNormalization
+            else:
+                kind = keras.layers.LayerNormalization
+            return kind(epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name=name)
+
+        self.self_attention = attention("self_attention", rotary)
+        self.self_attention_norm = normalization("self_attention_norm")
+        if cross_attention:
+            self.cross_attention = attention("cross_attention")
+            self.cross_attention_norm = normalization("cross_attention_norm")
+        else:
+            self.cross_attention = None
+        self.feed_forward = FeedForward(
+            intermediate_dim,
+            activation=activation,
+            gated=gated,
+            kernel_initializer=kernel_initializer.clone(),
+            name="feed_forward",
+            **shared,
+        )
+        self.feed_forward_norm = normalization("feed_forward_norm")
+        self.dropout = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+        self.supports_masking = True
+
+    def build(self, inputs_shape, context_shape=None):
+        self.self_attention.build(inputs_shape)
+        self.self_attention_norm.build(inputs_shape)
+        if self.cross_attention is not None:
+            self.cross_attention.build(inputs_shape, context_shape or inputs_shape)
+            self.cross_attention_norm.build(inputs_shape)
+        self.feed_forward.build(inputs_shape)
+        self.feed_forward_norm.build(inputs_shape)
+
+    def call(
+        self,
+        inputs,
+        attention_mask=None,
+        context=None,
+        context_mask=None,
+        memory=None,
+        bias=None,
+        query_positions=None,
+        key_positions=None,
+        cache=None,
+        cache_index=None,
+        context_cache=None,
+        return_weights=False,
+        training=False,
+        mask=None,
+        inputs_mask=None,
+    ):
+        has_context = context is not None or context_cache is not None
+        if has_context != (self.cross_attention is not None):
+            raise ValueError(
+                f"A block with cross_attention={self.cross_attention is not None} was "
+                f"{'' if has_context else 'not '}given a context."
+            )
+        mask = mask if mask is not None else inputs_mask
+        extras = []
+
+        def self_attention(x):
+            value = value_mask = None
+            if memory is not None:
+                before = self.self_attention_norm(memory) if self.norm == "pre" else memory
+                value = ops.concatenate([ops.cast(before, x.dtype), x], axis=1)
+                if mask is not None:
+                    before_mask = ops.ones_like(memory[..., 0], dtype="bool")
+                    value_mask = ops.concatenate([before_mask, mask], axis=1)
+            results = self.self_attention(
+                x,
+                value=value,
+                attention_mask=attention_mask,
+                bias=bias,
+                query_positions=query_positions,
+                key_positions=key_positions,
+                cache=cache,
+                cache_index=cache_index,
+                return_weights=return_weights,
+                training=training,
+                mask=mask,
+                value_mask=value_mask,
+            )
+            if isinstance(results, tuple):
+                extras.extend(results[1:])
+                return results[0]
+            return results
+
+        def cross_attention(x):
+            return self.cross_attention(
+                x,
+                value=context,
+                attention_mask=context_mask,
+                cache=context_cache,
+                training=training,
+            )
+
+        def residual(x, part, norm):
+            if self.norm == "pre":
+                return x + self.dropout(part(norm(x)), training=training)
+            return norm(x + self.dropout(part(x), training=training))
+
+        x = residual(inputs, self_attention, self.self_attention_norm)
+        if self.cross_attention is not None:
+            x = residual(x, cross_attention, self.cross_attention_norm)
+        x = residual(x, self.feed_forward, self.feed_forward_norm)
+        return (x, *extras) if extras else x
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return previous_mask
+
+    def get_config(self):
+        return {**super().get_config(), **self._config}
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        for name in ("rotary", "activation"):
+            if isinstance(config[name], dict):
+                config[name] = keras.saving.deserialize_keras_object(config[name])
+        return cls(**config)

@@ -1,0 +1,105 @@
+"""What every model of the zoo shares."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from kerasattn.models.pretrained import Pretrained
+
+
+@keras.saving.register_keras_serializable(package="kerasattn")
+class BaseModel(Pretrained, keras.Model):
+    """A functional model with named inputs, of which all but the first are optional.
+
+    A subclass makes its layers in the constructor, runs them once over `keras.Input`s, calls
+    `super().__init__(inputs, outputs)` with dicts, and then sets
+
+        self._config: dict of the constructor's arguments, `name` and `dtype` among them;
+        self._id_ranges: dict from an input's name to the number of ids that it may hold;
+        self._hidden: list of the symbolic tensors that `hidden_states` returns.
+
+    Without `_config` it is saved as any functional model, which serves for parts of models.
+    Inputs are a dict, or a lone tensor which is taken as the first input. Keys left out are None.
+
+    Raises:
+        ValueError: for unknown keys, ids that are not integers, out of range or of another rank.
+    """
+
+    _config = None
+    _id_ranges = {}
+    _hidden = ()
+
+    def __call__(self, inputs, *args, **kwargs):
+        return super().__call__(self._check_inputs(inputs), *args, **kwargs)
+
+    def _check_inputs(self, inputs):
+        """Wraps a lone tensor, fills in None for what was left out, refuses what cannot be read."""
+        expected = self._inputs_struct
+        if not isinstance(inputs, dict):
+            inputs = {next(iter(expected)): inputs}
+        unknown = sorted(set(inputs) - set(expected))
+        if unknown:
+            raise ValueError(f"{self.name} has the inputs {list(expected)}, got also {unknown}.")
+        checked = {}
+        for key, spec in expected.items():
+            value = inputs.get(key)
+            if isinstance(value, (list, tuple)):
+                value = np.asarray(value)
+            if value is not None:
+                _check_input(key, value, spec, self._id_ranges.get(key))
+            checked[key] = value
+        return checked
+
+    def compile(self, optimizer="adam", *args, jit_compile="auto", **kwargs):
+        """As `keras.Model.compile`; `jit_compile="auto"` is XLA on one device, a CPU included."""
+        if jit_compile == "auto" and keras.backend.backend() == "tensorflow":
+            # Keras resolves "auto" to off on a CPU; under tf.distribute XLA fails.
+            jit_compile = self.distribute_strategy.num_replicas_in_sync == 1
+        super().compile(optimizer, *args, jit_compile=jit_compile, **kwargs)
+
+    def hidden_states(self, inputs):
+        """The embedding output, then every layer's output: a list of (batch, length, hidden)."""
+        model = keras.Model(self._inputs_struct, list(self._hidden))
+        return model(self._check_inputs(inputs), training=False)
+
+    def get_config(self):
+        return super().get_config() if self._config is None else dict(self._config)
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        if "layers" in config:
+            return super().from_config(config, custom_objects)
+        return cls(**keras.saving.deserialize_keras_object(config))
+
+
+def _check_input(key, value, spec, num_ids):
+    dtype = keras.backend.standardize_dtype(value.dtype)
+    wants = keras.backend.standardize_dtype(spec.dtype)
+    if "int" in wants and not ("int" in dtype or dtype == "bool"):
+        raise ValueError(f"{key} takes integers, got the dtype {dtype}.")
+    if len(value.shape) != len(spec.shape):
+        raise ValueError(
+            f"{key} takes the shape {_shape(spec.shape)}, got {_shape(value.shape)} of rank "
+            f"{len(value.shape)}."
+        )
+    if num_ids is not None and isinstance(value, np.ndarray) and value.size:
+        check_range(key, value, num_ids)
+
+
+def check_range(key, ids, num_ids):
+    """Refuses ids outside [0, num_ids): a compiled model would read garbage for them."""
+    ids = np.asarray(ids)
+    low, high = ids.min(initial=0), ids.max(initial=0)
+    if low < 0 or high >= num_ids:
+        raise ValueError(
+            f"{key} takes ids from 0 to {num_ids - 1}, got {low if low < 0 else high}."
+        )
+
+
+def _shape(shape):
+    return "(" + ", ".join("None" if n is None else str(n) for n in shape) + ")"
+
+
+def as_numpy(x):
+    """A numpy array of a list, an array or a tensor."""
+    return x if isinstance(x, np.ndarray) else np.asarray(ops.convert_to_numpy(x))

@@ -1,0 +1,264 @@
+"""What can be done with a model that turns text into latents and latents into text."""
+
+import numpy as np
+
+from kerasattn import decoding
+from kerasattn.models.base import as_numpy, check_range
+from kerasattn.ops.compiled import compiled
+
+
+class LatentText:
+    """Encode, generate, sample, reconstruct, interpolate and resample, for `UniVAE`.
+
+    Texts are token ids (batch, length) or, with a tokenizer attached, strings; what goes in as
+    strings comes out as strings. Latents are float32 (batch, num_latent_layers, latent_dim).
+    """
+
+    def encode(self, texts, batch_size=256):
+        """The means of the latents.
+
+        Args:
+            texts: token ids (batch, length), padded, of a length up to max_length; or strings.
+            batch_size: int, how many are read at a time.
+
+        Returns:
+            numpy float32 (batch, num_latent_layers, latent_dim).
+
+        Raises:
+            ValueError: for ids out of range, longer inputs, or strings without a tokenizer.
+        """
+        token_ids = self._token_ids(texts)
+        if not hasattr(self, "_encode"):
+            # Set past Keras' tracking, which would look for layers inside.
+            vars(self)["_encode"] = compiled(
+                lambda ids: self.encoder(ids, training=False), lambda: self.variables
+            )
+        latents = [np.zeros((0, *self.latent_shape), "float32")]
+        for first in range(0, len(token_ids), batch_size):
+            batch = token_ids[first : first + batch_size]
+            padded = _pad_to_bucket(batch, self.max_length, self.pad_id)
+            latents.append(as_numpy(self._encode(padded))[: len(batch)])
+        return np.concatenate(latents)
+
+    def generate(
+        self,
+        latents,
+        strategy=decoding.Greedy(),
+        lengths=None,
+        max_new_tokens=None,
+        seed=None,
+        as_text=None,
+        return_scores=False,
+        batch_size=256,
+    ):
+        """Writes the sentences that latents stand for.
+
+        Args:
+            latents: float (batch, num_latent_layers, latent_dim).
+            strategy: of `kerasattn.decoding`: `Greedy()`, `Sampling(...)` or `Beam(...)`.
+            lengths: int or ints (batch,), tokens of the sentences with [CLS] and [SEP]; needed if
+                the model's length is "conditioned", and only then.
+            max_new_tokens: int, by default max_length - 1.
+            seed: int, for sampling that repeats.
+            as_text: bool, whether to return strings; by default if there is a tokenizer.
+            return_scores: bool, whether to return the scores (batch,) too.
+            batch_size: int, how many are written at a time.
+
+        Returns:
+            numpy int32 (batch, 1 + max_new_tokens) that start with [CLS] and are padded after
+            [SEP]; or a list of strings.
+        """
+        latents = self._check_latents(latents)
+        start = self._start(lengths, len(latents))
+        steps = self.max_length - 1 if max_new_tokens is None else max_new_tokens
+        as_text = self.tokenizer is not None if as_text is None else as_text
+        seed = np.random.SeedSequence().entropy if seed is None else seed
+        ids, scores = [np.zeros((0, steps), "int32")], [np.zeros((0,), "float32")]
+        for first in range(0, len(latents), batch_size):
+            rows = slice(first, first + batch_size)
+            result = decoding.generate(
+                self,
+                {"latents": latents[rows], "start": start[rows]},
+                strategy,
+                start_ids=np.full(len(latents[rows]), self.cls_id, "int32"),
+                max_new_tokens=steps,
+                end_id=self.sep_id,
+                pad_id=self.pad_id,
+                banned=self._banned_ids(),
+                seed=[[seed, row] for row in range(len(latents))[rows]],
+                return_scores=True,
+            )
+            ids.append(result.token_ids)
+            scores.append(result.scores)
+        ids = np.concatenate(ids)
+        texts = np.concatenate([np.full((len(ids), 1), self.cls_id, "int32"), ids], axis=1)
+        if as_text:
+            texts = self._require_tokenizer().decode(texts)
+        return (texts, np.concatenate(scores)) if return_scores else texts
+
+    def sample(self, n, seed=None):
+        """Latents of the prior: (n, num_latent_layers, latent_dim) float32.
+
+        Uniform on the sphere (vmf), standard normal (gaussian), or the codes as often as training
+        used them (quantized). An autoencoder (latent=None) has no prior.
+        """
+        rng = np.random.default_rng(seed)
+        layers, dim = self.latent_shape
+        if self.latent is None:
+            raise ValueError("latent=None is a plain autoencoder: it has no prior to sample from.")
+        if self.latent == "quantized":
+            return np.stack([_draw_codes(q, n, rng) for q in self.quantizers], axis=1)
+        normal = rng.standard_normal((n, layers, dim)).astype("float32")
+        return _unit(normal) if self.latent == "vmf" else normal
+
+    def reconstruct(self, texts, strategy=decoding.Greedy(), seed=None):
+        """Encodes and writes again: token ids to token ids, strings to strings."""
+        token_ids = self._token_ids(texts)
+        lengths = None
+        if self.length == "conditioned":
+            lengths = np.sum(token_ids != self.pad_id, axis=1)
+        return self.generate(
+            self.encode(token_ids), strategy, lengths, seed=seed, as_text=_is_text(texts)
+        )
+
+    def interpolate(self, a, b, steps=8, lengths=None):
+        """The way from a to b, both included, layer by layer: on the sphere for vmf, else straight.
+
+        Args:
+            a, b: latents (num_latent_layers, latent_dim), or strings.
+            steps: int >= 2.
+            lengths: see `generate`; for strings.
+
+        Returns:
+            Latents (steps, num_latent_layers, latent_dim), or a list of strings.
+        """
+        if steps < 2:
+            raise ValueError(f"steps counts both ends, so it is at least 2; got {steps}.")
+        if isinstance(a, str):
+            path = self.interpolate(*self.encode([a, b]), steps)
+            return self.generate(path, lengths=lengths)
+        a, b = self._check_latents(np.stack([as_numpy(a), as_numpy(b)]))
+        t = np.linspace(0, 1, steps, dtype="float32")[:, None, None]
+        if self.latent != "vmf":
+            return (1 - t) * a + t * b
+        return _on_the_sphere(a, b, t)
+
+    def resample(self, latents, layers, seed=None, lengths=None):
+        """Replaces the latents of some layers by draws from the prior and keeps the rest.
+
+        Args:
+            latents: (batch, num_latent_layers, latent_dim), or strings.
+            layers: ints, which latents; 0 is that of the lowest latent layer, -1 of the top one.
+            seed: int, for draws that repeat.
+            lengths: see `generate`; for strings, by default their own.
+
+        Returns:
+            Latents of the same shape, or a list of strings.
+        """
+        if _is_text(latents):
+            token_ids = self._token_ids(latents)
+            if self.length == "conditioned" and lengths is None:
+                lengths = np.sum(token_ids != self.pad_id, axis=1)
+            return self.generate(self.resample(self.encode(token_ids), layers, seed), lengths=lengths)
+        latents = self._check_latents(latents).copy()
+        chosen = np.atleast_1d(np.asarray(layers, "int64"))
+        count = self.latent_shape[0]
+        if ((chosen < -count) | (chosen >= count)).any():
+            raise ValueError(
+                f"layers takes latent layers from {-count} to {count - 1}, got {list(layers)}."
+            )
+        latents[:, chosen] = self.sample(len(latents), seed)[:, chosen]
+        return latents
+
+    # === Front doors ===
+    def _token_ids(self, texts):
+        if _is_text(texts):
+            texts = [texts] if isinstance(texts, str) else list(texts)
+            texts = self._require_tokenizer().encode(texts, max_length=self.max_length)
+        texts = as_numpy(texts)
+        if texts.ndim != 2 or texts.dtype.kind not in "iu":
+            raise ValueError(
+                f"Token ids are integers of the shape (batch, length), got {texts.dtype} of the "
+                f"shape {texts.shape}."
+            )
+        if not 1 <= texts.shape[1] <= self.max_length:
+            raise ValueError(
+                f"Sentences have 1 to max_length = {self.max_length} tokens, got {texts.shape[1]}."
+            )
+        check_range("token_ids", texts, self.vocabulary_size)
+        return texts.astype("int32")
+
+    def _check_latents(self, latents):
+        latents = as_numpy(latents)
+        if latents.shape[1:] != self.latent_shape or latents.dtype.kind not in "fiu":
+            wanted = ", ".join(map(str, self.latent_shape))
+            raise ValueError(
+                f"latents take numbers of the shape (batch, {wanted}), got {latents.dtype} of the "
+                f"shape {latents.shape}."
+            )
+        if not np.isfinite(latents).all():
+            raise ValueError("latents hold NaN or infinity.")
+        return latents.astype("float32")
+
+    def _start(self, lengths, batch):
+        """The first position of the writing: (batch,)."""
+        if self.length == "fixed":
+            if lengths is not None:
+                raise ValueError('lengths needs a model of length="conditioned".')
+            return np.full(batch, self.max_length, "int32")
+        if lengths is None:
+            raise ValueError('A model of length="conditioned" needs lengths.')
+        lengths = np.asarray(lengths)
+        if lengths.dtype.kind not in "iu" or lengths.shape not in ((), (batch,)):
+            raise ValueError(f"lengths takes an int or ints ({batch},), got {lengths!r}.")
+        if lengths.size and not 2 <= lengths.min() <= lengths.max() <= self.max_length:
+            raise ValueError(f"lengths go from 2 to max_length = {self.max_length}, got {lengths!r}.")
+        return np.broadcast_to(lengths, (batch,)).astype("int32")
+
+    def _banned_ids(self):
+        """Tokens that no text contains."""
+        tokenizer = self.tokenizer
+        if tokenizer is None:
+            return []
+        return [tokenizer.pad_id, tokenizer.cls_id, tokenizer.mask_id, tokenizer.unk_id]
+
+    def _require_tokenizer(self):
+        if self.tokenizer is None:
+            raise ValueError("Strings need a tokenizer: build the model with tokenizer=...")
+        return self.tokenizer
+
+
+def _is_text(texts):
+    if isinstance(texts, str):
+        return True
+    return isinstance(texts, (list, tuple)) and len(texts) > 0 and isinstance(texts[0], str)
+
+
+def _pad_to_bucket(token_ids, max_length, pad_id):
+    """Pads the batch to a power of two and the length to a multiple of 8: few shapes to compile."""
+    batch, length = token_ids.shape
+    more = (1 << (batch - 1).bit_length()) - batch
+    longer = min(-(-length // 8) * 8, max_length) - length
+    return np.pad(token_ids, [(0, more), (0, longer)], constant_values=pad_id)
+
+
+def _draw_codes(quantizer, n, rng):
+    """n codes' vectors, as often as training used them: (n, latent_dim)."""
+    prior = as_numpy(quantizer.prior()).astype("float64")
+    codes = rng.choice(len(prior), n, p=prior / prior.sum())
+    return as_numpy(quantizer.lookup(codes)).astype("float32")
+
+
+def _unit(x):
+    return x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-12)
+
+
+def _on_the_sphere(a, b, t):
+    """Spherical interpolation of the last axis; opposite points go straight and are normalised."""
+    angle = np.arccos(np.clip(np.sum(a * b, axis=-1, keepdims=True), -1.0, 1.0))
+    sine = np.sin(angle)
+    flat = sine < 1e-4
+    safe = np.where(flat, 1.0, sine)
+    path = (np.sin((1 - t) * angle) * a + np.sin(t * angle) * b) / safe
+    return np.where(flat, _unit((1 - t) * a + t * b), path).astype("float32")
+

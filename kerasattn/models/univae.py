@@ -1,0 +1,451 @@
+import functools
+import types
+
+import keras
+import numpy as np
+from keras import ops
+
+from kerasattn import layers
+from kerasattn.models.base import BaseModel
+from kerasattn.models.latent_text import LatentText
+from kerasattn.ops import masks
+from kerasattn.training.losses import token_cross_entropy, token_weights, weighted_mean
+from kerasattn.training.metrics import Perplexity
+from kerasattn.weights.tables import univae as tables
+
+
+@keras.saving.register_keras_serializable(package="kerasattn")
+class UniVAE(LatentText, BaseModel):
+    """A variational autoencoder for text inside one Transformer, with a latent for each upper layer.
+
+    The same blocks read a sentence and write it. In each of the top `num_latent_layers` blocks the
+    vector at position 0 of the reading is squeezed into a latent z and put back in its place; the
+    writing sees that one vector, and nothing else of the reading. So the sentence reaches its copy
+    only through num_latent_layers × latent_dim numbers, each layer's at another scale.
+
+    Reading and writing meet in that column alone, so they are run one after the other: no logits
+    and no last block for the reading, and none of it in generation.
+
+    Args:
+        vocabulary_size: int, number of tokens.
+        num_layers, num_heads, hidden_dim, intermediate_dim: int, of the blocks.
+        num_latent_layers: int from 1 to num_layers - 1, the blocks that carry a latent.
+        latent_dim: int, numbers of a latent; None, with latent=None, for the hidden vectors as
+            they are.
+        latent: "vmf" (von Mises-Fisher), "gaussian", "quantized" (VQ-VAE), or None (autoencoder).
+        kappa: float >= 0, concentration of the von Mises-Fisher distribution.
+        codebook_size: int, codes of a latent layer of the quantized kind.
+        kl_weight: float >= 0, of the Gaussian's KL; `training.AnnealWeight` changes it in `fit`.
+        free_bits: float >= 0, nats of a Gaussian latent that cost nothing.
+        max_length: int, the longest sentence, with [CLS] and [SEP].
+        length: "fixed" writes from position max_length on, so that positions tell nothing of the
+            length; "conditioned" starts after the last token read, so that they choose it.
+        backbone: "roformer" (rotary positions) or "bert" (learned absolute positions).
+        embedding_dim: int, width of the embeddings if it differs from hidden_dim.
+        max_positions: int, rows of the "bert" position table; by default 2 × max_length.
+        activation: of the feed-forward parts and the head.
+        dropout, attention_dropout: float in [0, 1).
+        layer_norm_epsilon, head_norm_epsilon: float > 0.
+        initializer_range: float > 0, standard deviation of the kernels at the start.
+        pad_id, cls_id, sep_id: int, of [PAD], [CLS] and [SEP].
+        tokenizer: an object of `kerasattn.tokenizers`, so that methods take and return strings.
+        seed: int or None.
+
+    Inputs:
+        token_ids: int (batch, length), [CLS] ... [SEP] and padding, length at most max_length.
+        padding_mask: bool (batch, length), optional.
+
+    Outputs:
+        hidden: (batch, length, hidden_dim), of the writing.
+        lm_logits: (batch, length, vocabulary_size); position i predicts token i + 1.
+        latents: (batch, num_latent_layers, latent_dim); samples in training, else their means.
+
+    Raises:
+        ValueError: for settings that do not go together, saying which.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.models import UniVAE
+    >>> model = UniVAE(30, num_layers=3, num_heads=2, hidden_dim=16, intermediate_dim=32,
+    ...                num_latent_layers=2, latent_dim=4, max_length=8)
+    >>> latents = model.encode([[2, 7, 8, 3, 0]])
+    >>> latents.shape, model.generate(latents).shape
+    ((1, 2, 4), (1, 8))
+
+    Source: Su Jianlin, "UniVAE: a Transformer-based single-model, multi-scale VAE", 2021,
+    https://kexue.fm/archives/8475.
+    """
+
+    formats = tables.FORMATS
+
+    def __init__(
+        self,
+        vocabulary_size,
+        num_layers=12,
+        num_heads=12,
+        hidden_dim=768,
+        intermediate_dim=3072,
+        num_latent_layers=4,
+        latent_dim=16,
+        latent="vmf",
+        kappa=32.0,
+        codebook_size=512,
+        kl_weight=1.0,
+        free_bits=0.0,
+        max_length=32,
+        length="fixed",
+        backbone="roformer",
+        embedding_dim=None,
+        max_positions=None,
+        activation="gelu",
+        dropout=0.1,
+        attention_dropout=None,
+        layer_norm_epsilon=1e-12,
+        head_norm_epsilon=1e-12,
+        initializer_range=0.02,
+        pad_id=0,
+        cls_id=2,
+        sep_id=3,
+        tokenizer=None,
+        seed=None,
+        dtype=None,
+        name="univae",
+        **kwargs,
+    ):
+        config = {k: v for k, v in locals().items() if k not in ("self", "kwargs", "__class__")}
+        _check(config)
+        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        table_dim = embedding_dim or hidden_dim
+
+        # === Layers ===
+        def initializer():
+            return keras.initializers.TruncatedNormal(stddev=initializer_range)
+
+        def dense(width, name, dtype=policy):
+            return keras.layers.Dense(
+                width, kernel_initializer=initializer(), dtype=dtype, name=name
+            )
+
+        token_embedding = layers.TokenEmbedding(
+            vocabulary_size,
+            table_dim,
+            embeddings_initializer=initializer(),
+            dtype=policy,
+            name="token_embedding",
+        )
+        segment_embedding = layers.TokenEmbedding(
+            2, table_dim, embeddings_initializer=initializer(), dtype=policy, name="segment_embedding"
+        )
+        position_embedding = rotary = None
+        if backbone == "bert":
+            position_embedding = layers.LearnedPositionEmbedding(
+                max_positions or 2 * max_length, dtype=policy, name="position_embedding"
+            )
+        else:
+            rotary = layers.RotaryEmbedding(dtype=policy, name="rotary")
+        embedding_norm = keras.layers.LayerNormalization(
+            epsilon=layer_norm_epsilon, dtype=policy, name="embedding_norm"
+        )
+        embedding_dropout = keras.layers.Dropout(
+            dropout, seed=seed, dtype=policy, name="embedding_dropout"
+        )
+        embedding_projection = None
+        if table_dim != hidden_dim:
+            embedding_projection = dense(hidden_dim, "embedding_projection")
+        blocks = [
+            layers.TransformerBlock(
+                num_heads,
+                intermediate_dim,
+                activation=activation,
+                dropout=dropout,
+                attention_dropout=attention_dropout,
+                layer_norm_epsilon=layer_norm_epsilon,
+                rotary=rotary,
+                kernel_initializer=initializer(),
+                seed=None if seed is None else seed + i,
+                dtype=policy,
+                name=f"block_{i}",
+            )
+            for i in range(num_layers)
+        ]
+        # Latents are float32 in every policy: they are few, and they are all that gets across.
+        latent_layers = range(num_layers - num_latent_layers, num_layers)
+        latent_in, sampling, latent_out = {}, {}, {}
+        for i in latent_layers if latent_dim else ():
+            width = 2 * latent_dim if latent == "gaussian" else latent_dim
+            latent_in[i] = dense(width, f"latent_in_{i}", "float32")
+            latent_out[i] = dense(hidden_dim, f"latent_out_{i}")
+            options = dict(
+                seed=None if seed is None else seed + i, dtype="float32", name=f"latent_{i}"
+            )
+            if latent == "vmf":
+                sampling[i] = layers.VonMisesFisherSampling(kappa, **options)
+            elif latent == "gaussian":
+                sampling[i] = layers.GaussianSampling(free_bits, kl_weight, **options)
+            elif latent == "quantized":
+                sampling[i] = layers.VectorQuantizer(codebook_size, **options)
+        unit_norm = keras.layers.UnitNormalization(dtype="float32", name="mean_direction")
+        head = layers.LanguageModelHead(
+            token_embedding,
+            activation=activation,
+            layer_norm_epsilon=head_norm_epsilon,
+            kernel_initializer=initializer(),
+            dtype=policy,
+            name="head",
+        )
+        padding = layers.PaddingMask(pad_id, name="padding")
+        padding_but_first = layers.PaddingMask(pad_id, keep_first=True, name="padding_but_first")
+
+        # === Parts ===
+        def embed(token_ids, segment, position_ids):
+            x = token_embedding(token_ids)  # (batch, length, table)
+            x = x + segment_embedding(ops.full_like(token_ids, segment))
+            if position_embedding is not None:
+                x = position_embedding(x, position_ids=position_ids)
+            x = embedding_dropout(embedding_norm(x))
+            return x if embedding_projection is None else embedding_projection(x)
+
+        def squeeze(i, first):
+            """The latent of block i from the vector at position 0: (batch, hidden) -> (batch, latent)."""
+            if latent_dim is None:
+                return first
+            x = latent_in[i](first)
+            if latent == "vmf":
+                return sampling[i](unit_norm(x))
+            if latent == "gaussian":
+                return sampling[i](x[:, :latent_dim], x[:, latent_dim:])
+            return x if latent is None else sampling[i](x)
+
+        def restore(i, z):
+            """The vector that block i has at position 0: (batch, latent) -> (batch, 1, hidden)."""
+            return (z if latent_dim is None else latent_out[i](z))[:, None]
+
+        def read(token_ids, padding_mask):
+            position_ids = masks.positions(token_ids)
+            places = dict(query_positions=position_ids, key_positions=position_ids)
+            mask = masks.keys(padding_but_first(token_ids, padding_mask))
+            x = embed(token_ids, 0, position_ids)  # (batch, length, hidden)
+            latents, hidden = [], [x]
+            for i, block in enumerate(blocks):
+                if i in latent_layers:
+                    latents.append(squeeze(i, x[:, 0]))
+                    first = restore(i, latents[-1])
+                    x = ops.concatenate([ops.cast(first, x.dtype), x[:, 1:]], axis=1)
+                if i < num_layers - 1:  # the last block is read for its latent only
+                    x = block(x, attention_mask=mask, **places)
+                    hidden.append(x)
+            return ops.stack(latents, axis=1), hidden
+
+        def write(token_ids, padding_mask, latents, start, return_weights=False):
+            position_ids = masks.positions(token_ids) + start[:, None]
+            mask = masks.causal(token_ids) & masks.keys(padding(token_ids, padding_mask))
+            # In latent layers a column stands before the tokens: z, at position 0, open to all.
+            latent_mask = ops.concatenate([ops.ones_like(mask[..., :1]), mask], axis=-1)
+            latent_positions = ops.pad(position_ids, [[0, 0], [1, 0]])
+            x = embed(token_ids, 1, position_ids)  # (batch, length, hidden)
+            hidden, weights = [x], []
+            for i, block in enumerate(blocks):
+                is_latent = i in latent_layers
+                x = block(
+                    x,
+                    memory=restore(i, latents[:, i - num_layers]) if is_latent else None,
+                    attention_mask=latent_mask if is_latent else mask,
+                    query_positions=position_ids,
+                    key_positions=latent_positions if is_latent else position_ids,
+                    return_weights=return_weights,
+                )
+                if return_weights:
+                    x, attention = x
+                    weights.append(attention)
+                hidden.append(x)
+            return head(x), hidden, weights
+
+        # === Model ===
+        token_ids = keras.Input((None,), dtype="int32", name="token_ids")
+        padding_mask = keras.Input((None,), dtype="bool", name="padding_mask", optional=True)
+        latents, read_hidden = read(token_ids, padding_mask)
+        real = padding(token_ids, padding_mask)
+        if length == "fixed":
+            start = ops.full_like(token_ids[:, 0], max_length)
+        else:
+            start = ops.sum(ops.cast(real, "int32"), axis=1)
+        logits, written_hidden, _ = write(token_ids, padding_mask, latents, start)
+        super().__init__(
+            {"token_ids": token_ids, "padding_mask": padding_mask},
+            {"hidden": written_hidden[-1], "lm_logits": logits, "latents": latents},
+            name=name,
+            **kwargs,
+        )
+
+        # === Config ===
+        self._config = {
+            **config,
+            "dtype": policy.name,
+            "tokenizer": keras.saving.serialize_keras_object(tokenizer),
+        }
+        self._id_ranges = {"token_ids": vocabulary_size}
+        self._hidden = [*read_hidden, *written_hidden]
+        # In a namespace, where Keras does not look for layers: it has them all from the graph.
+        self._parts = types.SimpleNamespace(
+            write=write, embed=embed, restore=restore, blocks=blocks, head=head
+        )
+        self.tokenizer = tokenizer
+        self.latent, self.length, self.kappa = latent, length, kappa
+        self.num_layers, self.latent_layers = num_layers, latent_layers
+        self.latent_shape = (num_latent_layers, latent_dim or hidden_dim)
+        self.vocabulary_size, self.max_length = vocabulary_size, max_length
+        self.pad_id, self.cls_id, self.sep_id = pad_id, cls_id, sep_id
+        self._perplexity = Perplexity()
+        self._kl = keras.metrics.Mean(name="kl") if latent in ("vmf", "gaussian") else None
+
+    @property
+    def quantizers(self):
+        """The `VectorQuantizer`s, lowest latent layer first; empty for the other kinds."""
+        if self.latent != "quantized":
+            return []
+        return [self.get_layer(f"latent_{i}") for i in self.latent_layers]
+
+    # === Loss ===
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """Cross-entropy of the written half over real tokens, in nats a token, and the latents' cost.
+
+        `sample_weight` (batch,) or (batch, length) weighs sentences or tokens. The Gaussian's KL,
+        in nats a sentence, is spread over the sentence's tokens, so that the sum is the negative
+        evidence lower bound a token.
+        """
+        inputs = self._check_inputs(x)
+        token_ids = ops.cast(inputs["token_ids"], "int32")
+        real = inputs["padding_mask"]
+        real = token_ids != self.pad_id if real is None else ops.cast(real, "bool")
+        weights = ops.cast(real[:, 1:], "float32")
+        num_tokens = ops.sum(weights)
+        if sample_weight is not None:
+            weights = weights * token_weights(sample_weight, token_ids)[:, 1:]
+        losses = token_cross_entropy(token_ids[:, 1:], y_pred["lm_logits"][:, :-1])
+        self._perplexity.update_state(losses, sample_weight=weights)
+        loss = weighted_mean(losses, weights)
+        cost = sum(self.losses, 0.0)
+        if self.latent == "gaussian":
+            sentences = ops.sum(ops.cast(ops.any(real[:, 1:], axis=1), "float32"))
+            cost = cost * sentences / ops.maximum(num_tokens, 1.0)
+        return loss + cost
+
+    # === Parts as models of their own ===
+    @functools.cached_property
+    def encoder(self):
+        """The reading alone: token_ids (and padding_mask) to the latents' means."""
+        return BaseModel(self._inputs_struct, self.output["latents"], name="encoder")
+
+    @functools.cached_property
+    def decoder(self):
+        """The writing alone, teacher forced.
+
+        From decoder_token_ids (batch, length), latents (batch, num_latent_layers, latent_dim) and,
+        with length="conditioned", lengths (batch,), to lm_logits (batch, length, vocabulary_size).
+        """
+        inputs, logits, _ = self._write_graph(return_weights=False)
+        return BaseModel(inputs, logits, name="decoder")
+
+    @functools.cached_property
+    def decoder_attention(self):
+        """As `decoder`, to a list of the weights (batch, heads, query, key) of every block.
+
+        In latent layers key 0 is the latent.
+        """
+        inputs, _, weights = self._write_graph(return_weights=True)
+        return BaseModel(inputs, weights, name="decoder_attention")
+
+    def _write_graph(self, return_weights):
+        inputs = {
+            "decoder_token_ids": keras.Input((None,), dtype="int32", name="decoder_token_ids"),
+            "latents": keras.Input(self.latent_shape, dtype="float32", name="latents"),
+        }
+        token_ids = inputs["decoder_token_ids"]
+        start = ops.full_like(token_ids[:, 0], self.max_length)
+        if self.length == "conditioned":
+            start = inputs["lengths"] = keras.Input((), dtype="int32", name="lengths")
+        logits, _, weights = self._parts.write(
+            token_ids, None, inputs["latents"], start, return_weights
+        )
+        return inputs, logits, weights
+
+    # === One step at a time ===
+    def initial_state(self, inputs, max_new_tokens):
+        """Caches whose first column holds each latent; for `decoding.generate`.
+
+        Args:
+            inputs: dict of `latents` (batch, num_latent_layers, latent_dim) and `start` (batch,),
+                the first position of the writing.
+            max_new_tokens: int, the room that is needed.
+        """
+        batch = ops.shape(inputs["start"])[0]
+        caches = []
+        for i, block in enumerate(self._parts.blocks):
+            attention = block.self_attention
+            cache = attention.empty_cache(batch, 1 + max_new_tokens)
+            if i in self.latent_layers:
+                z = self._parts.restore(i, inputs["latents"][:, i - self.num_layers])
+                first = attention.project_key_value(z, key_positions=np.zeros((1, 1), "int32"))
+                cache = tuple(
+                    ops.slice_update(old, (0, 0, 0, 0), ops.cast(new, old.dtype))
+                    for old, new in zip(cache, first, strict=True)
+                )
+            caches.append(cache)
+        seen = ops.zeros((batch, 1 + max_new_tokens), "bool")
+        return {"caches": caches, "seen": seen, "start": inputs["start"]}
+
+    def step(self, token_ids, index, state):
+        """Feeds one token a row: (logits (batch, vocabulary_size), the state after it)."""
+        start, columns = state["start"], np.arange(state["seen"].shape[1])
+        here = (columns == index + 1)[None] & (token_ids != self.pad_id)[:, None]
+        seen = state["seen"] | here  # (batch, column): tokens that are not padding
+        mask = seen[:, None, None, :]
+        latent_mask = (seen | (columns == 0)[None])[:, None, None, :]
+        position_ids = start[:, None] + index  # (batch, 1)
+        x = self._parts.embed(token_ids[:, None], 1, position_ids)  # (batch, 1, hidden)
+        caches = []
+        for i, (block, cache) in enumerate(zip(self._parts.blocks, state["caches"], strict=True)):
+            x, cache = block(
+                x,
+                attention_mask=latent_mask if i in self.latent_layers else mask,
+                query_positions=position_ids,
+                key_positions=position_ids,
+                cache=cache,
+                cache_index=index + 1,
+            )
+            caches.append(cache)
+        return self._parts.head(x)[:, 0], {"caches": caches, "seen": seen, "start": start}
+
+
+def _check(config):
+    """Refuses settings that do not go together."""
+    num_layers, num_latent_layers = config["num_layers"], config["num_latent_layers"]
+    if not 1 <= num_latent_layers < num_layers:
+        raise ValueError(
+            f"num_latent_layers must be from 1 to num_layers - 1 = {num_layers - 1}, got "
+            f"{num_latent_layers}. The first layer cannot carry a latent: what stands at its "
+            "position 0 is the same for every text."
+        )
+    for name, known in (
+        ("latent", ("vmf", "gaussian", "quantized", None)),
+        ("length", ("fixed", "conditioned")),
+        ("backbone", ("roformer", "bert")),
+    ):
+        if config[name] not in known:
+            raise ValueError(f"{name} must be one of {known}, got {config[name]!r}.")
+    if config["latent_dim"] is None and config["latent"] is not None:
+        raise ValueError(
+            f"latent={config['latent']!r} needs a latent_dim; only latent=None goes without."
+        )
+    if config["hidden_dim"] % config["num_heads"]:
+        raise ValueError(
+            f"num_heads = {config['num_heads']} must divide hidden_dim = {config['hidden_dim']}."
+        )
+    if config["max_length"] < 2:
+        raise ValueError(f"max_length counts [CLS] and [SEP], so 2 or more; got {config['max_length']}.")
+    rows = config["max_positions"]
+    if rows is not None and rows < 2 * config["max_length"]:
+        raise ValueError(
+            f"The two halves need 2 × max_length = {2 * config['max_length']} positions, "
+            f"max_positions is {rows}."
+        )

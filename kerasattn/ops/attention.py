@@ -1,0 +1,118 @@
+"""Scaled dot-product attention: the one function that every attention layer goes through."""
+
+import keras
+from keras import ops
+
+
+def dot_product_attention(
+    query,
+    key,
+    value,
+    attention_mask=None,
+    bias=None,
+    scale=None,
+    dropout=0.0,
+    seed=None,
+    previous_scores=None,
+):
+    """Mixes the values by softmax(query · key · scale + bias), with scores and softmax in float32.
+
+    A query with no key to attend to gives zeros, never NaN nor a mean of the values.
+
+    Args:
+        query: (batch, query, num_heads, head_dim).
+        key: (batch, key, num_key_value_heads, head_dim); the number of heads divides num_heads,
+            and each serves num_heads / num_key_value_heads consecutive heads of the query.
+        value: (batch, key, num_key_value_heads, value_dim).
+        attention_mask: bool, True = may attend, broadcastable to (batch, num_heads, query, key).
+        bias: float, added to the scaled scores, broadcastable in the same way.
+        scale: float, by default head_dim ** -0.5.
+        dropout: float in [0, 1), the share of the weights that is dropped.
+        seed: int or `keras.random.SeedGenerator` of the dropout.
+        previous_scores: (batch, num_heads, query, key), scores of the layer below that these are
+            added to (RealFormer).
+
+    Returns:
+        The mixed values (batch, query, num_heads, value_dim) in the dtype of `value`, the weights
+        before dropout and the scores before the mask, both (batch, num_heads, query, key) float32.
+
+    Raises:
+        ValueError: for a mask that is not boolean, or of a shape that does not broadcast.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.ops.attention import dot_product_attention
+    >>> x = np.ones((2, 3, 4, 8), "float32")
+    >>> output, weights, scores = dot_product_attention(x, x, x)
+    >>> tuple(output.shape), tuple(weights.shape)
+    ((2, 3, 4, 8), (2, 4, 3, 3))
+
+    Source: https://arxiv.org/abs/1706.03762, equation 1; grouped heads https://arxiv.org/abs/2305.13245;
+    residual scores https://arxiv.org/abs/2012.11747.
+    """
+    head_dim = query.shape[-1]
+    scale = head_dim**-0.5 if scale is None else scale
+    query = ops.transpose(query * ops.cast(scale, query.dtype), (0, 2, 1, 3))  # (b, h, q, d)
+    key = ops.transpose(key, (0, 2, 3, 1))  # (b, kv, d, k)
+    value = ops.transpose(value, (0, 2, 1, 3))  # (b, kv, k, v)
+
+    scores = ops.cast(_grouped_matmul(query, key), "float32")  # (b, h, q, k)
+    if bias is not None:
+        scores = scores + ops.cast(bias, "float32")
+    if previous_scores is not None:
+        scores = scores + ops.cast(previous_scores, "float32")
+
+    if attention_mask is None:
+        weights = ops.softmax(scores, axis=-1)
+    else:
+        attention_mask = as_mask(attention_mask, scores.shape)
+        # A finite minimum, so that no gradient meets inf - inf; the product empties full rows.
+        weights = ops.softmax(ops.where(attention_mask, scores, -1e30), axis=-1)
+        weights = weights * ops.cast(attention_mask, "float32")
+
+    dropped = keras.random.dropout(weights, dropout, seed=seed) if dropout else weights
+    output = _grouped_matmul(ops.cast(dropped, value.dtype), value)  # (b, h, q, v)
+    return ops.transpose(output, (0, 2, 1, 3)), weights, scores
+
+
+def as_mask(attention_mask, shape):
+    """Checks a mask against scores of `shape` and gives it rank 4.
+
+    Args:
+        attention_mask: bool (query, key), (batch, query, key) or anything of rank 4 that
+            broadcasts to `shape`.
+        shape: (batch, heads, query, key), None where unknown.
+
+    Raises:
+        ValueError: for another dtype, rank or size, naming what is taken.
+    """
+    attention_mask = ops.convert_to_tensor(attention_mask)
+    given = tuple(attention_mask.shape)
+    takes = (
+        "attention_mask takes booleans, True where a query may attend to a key, of a shape (query, key), "
+        "(batch, query, key) or one that broadcasts to (batch, heads, query, key) = "
+        f"{tuple(shape)}"
+    )
+    dtype = keras.backend.standardize_dtype(attention_mask.dtype)
+    if dtype != "bool":
+        raise ValueError(f"{takes}; got the dtype {dtype}. Compare first, as in `mask != 0`.")
+    if len(given) == 2:
+        attention_mask = attention_mask[None, None]
+    elif len(given) == 3:
+        attention_mask = attention_mask[:, None]
+    elif len(given) != 4:
+        raise ValueError(f"{takes}; got the shape {given}. For padding, see masks.padding.")
+    for have, want in zip(attention_mask.shape, shape, strict=True):
+        if have is not None and want is not None and have not in (1, want):
+            raise ValueError(f"{takes}; got the shape {given}.")
+    return attention_mask
+
+
+def _grouped_matmul(x, y):
+    """(b, h, q, d) @ (b, kv, d, k) -> (b, h, q, k), where h is a multiple of kv."""
+    num_heads, num_groups = x.shape[1], y.shape[1]
+    if num_heads == num_groups:
+        return ops.matmul(x, y)
+    batch, _, length, depth = ops.shape(x)
+    x = ops.reshape(x, (batch, num_groups, (num_heads // num_groups) * length, depth))
+    return ops.reshape(ops.matmul(x, y), (batch, num_heads, length, ops.shape(y)[3]))
