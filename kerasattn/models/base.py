@@ -32,6 +32,10 @@ class BaseModel(Pretrained, keras.Model):
     def __call__(self, inputs, *args, **kwargs):
         return super().__call__(self._check_inputs(inputs), *args, **kwargs)
 
+    def call(self, inputs, *args, **kwargs):
+        # JAX's train and predict steps come here directly, past `__call__`.
+        return super().call(self._check_inputs(inputs), *args, **kwargs)
+
     def _check_inputs(self, inputs):
         """Wraps a lone tensor, fills in None for what was left out, refuses what cannot be read."""
         expected = self._inputs_struct
