@@ -19,7 +19,8 @@ class Format:
         source: `Source` subclass that opens them.
         table: `Table`.
         accepts: function of the config: whether it is of this family and format.
-        arguments: function of the config that returns the model's constructor arguments, by name.
+        arguments: function of the config and the folder that returns the model's constructor
+            arguments, by name.
         config: function of the constructor arguments that returns the config, for saving.
         extra: function of the constructor arguments that returns arrays to save besides.
         fresh: shell patterns of variables that such files never have.

@@ -116,7 +116,7 @@ ACTIVATIONS = {
 }
 
 
-def arguments(config):
+def arguments(config, folder):
     """Constructor arguments from a config of BERT's kind."""
     values = {ours: config.get(theirs, default) for theirs, (ours, default) in SIZES.items()}
     if values["pad_id"] is None:
@@ -134,9 +134,9 @@ def activation(name):
     return ACTIVATIONS[name]
 
 
-def huggingface_arguments(config):
+def huggingface_arguments(config, folder):
     """Constructor arguments from `config.json`: of `architectures`, the head and the mask too."""
-    values = arguments(config)
+    values = arguments(config, folder)
     architecture = (config.get("architectures") or ["RoFormerForMaskedLM"])[0]
     values["with_head"] = architecture != "RoFormerModel"
     if config.get("is_decoder"):
@@ -191,3 +191,4 @@ TENSORFLOW = Format(
     accepts=lambda config: config.get("model_type", "roformer") == "roformer",
     arguments=arguments,
 )
+FORMATS = (HUGGINGFACE, TENSORFLOW)

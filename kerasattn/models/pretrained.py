@@ -1,0 +1,70 @@
+"""From a folder of weights to a model and back."""
+
+import logging
+import pathlib
+
+import keras
+
+from kerasattn.weights import find_format, load_weights
+
+
+class Pretrained:
+    """Gives a model class `from_pretrained` and `save_pretrained`.
+
+    A class declares
+
+        formats: tuple of `kerasattn.weights.Format`, in the order in which a folder is tried;
+            `save_pretrained` writes the first.
+
+    and keeps the arguments of its constructor in `self._config`.
+    """
+
+    formats = ()
+
+    @classmethod
+    def from_pretrained(cls, folder, strict=True, **overrides):
+        """Builds the model that a folder's config describes and loads its weights.
+
+        Args:
+            folder: path of a folder with a config and weights, in one of the class's formats.
+            strict: bool, whether weights that are missing, unused or of another shape are an
+                error. Otherwise what fits is loaded and the rest named in a warning.
+            **overrides: constructor arguments that replace those of the config or add to them.
+
+        Raises:
+            ValueError: for a folder in no known format, a corrupt file, or weights that do not fit.
+        """
+        folder = pathlib.Path(folder)
+        form, config = find_format(folder, cls.formats)
+        try:
+            arguments = form.arguments(config, folder)
+            arguments = {name: _revive(value) for name, value in arguments.items()}
+            model = cls(**{**arguments, **overrides})
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"No {cls.__name__} can be built from {folder / form.config_file} and the "
+                f"arguments given ({type(error).__name__}: {error})."
+            ) from error
+        with form.open(folder) as source:
+            report = load_weights(model, form.table, source, strict=strict, fresh=form.fresh)
+        if report.fresh or not report.complete:
+            logging.getLogger(__name__).warning("%s", report)
+        return model
+
+    def save_pretrained(self, folder):
+        """Writes the weights and the config, in the family's published format; made if need be.
+
+        Raises:
+            ValueError: if the folder cannot be written.
+        """
+        self.formats[0].save(self, self._config, folder)
+
+
+def _revive(value):
+    """An object of ours, such as a tokenizer, from the dict that a config keeps of it."""
+    if not isinstance(value, dict):
+        return value
+    ours = str(value.get("registered_name")).startswith("kerasattn>")
+    if not (ours and str(value.get("module")).startswith("kerasattn.")):
+        raise ValueError(f"A config may hold objects of kerasattn alone, got {str(value)[:200]}.")
+    return keras.saving.deserialize_keras_object(value)
