@@ -19,7 +19,7 @@ def layer_of(table, **kwargs):
     return layer
 
 
-@pytest.mark.parametrize("hierarchical", [False, True, 0.3])
+@pytest.mark.parametrize("hierarchical", [False, 0.3])
 def test_layer(hierarchical):
     end = 9 if hierarchical else 8
     check_layer(
