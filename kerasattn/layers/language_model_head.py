@@ -110,7 +110,9 @@ class LanguageModelHead(keras.layers.Layer):
             logits = ops.cast(ops.matmul(x, self.kernel), "float32")
         else:
             logits = self.embedding(x, reverse=True)
-        return logits + self.bias if self.use_bias else logits  # (..., vocabulary_size)
+        if self.use_bias:
+            logits = logits + ops.cast(self.bias, "float32")
+        return logits  # (..., vocabulary_size)
 
     def get_config(self):
         return {
