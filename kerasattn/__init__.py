@@ -3,7 +3,7 @@
 import importlib
 
 # These register their classes, so that Keras can load models that hold them.
-from kerasattn import layers, models
+from kerasattn import layers, models, tokenizers
 
 __version__ = "0.1.0"
 

@@ -60,6 +60,7 @@ def check_layer(
         ValueError: for a check to skip that does not exist or has no reason.
 
     Example:
+        >>> import keras
         >>> import numpy as np
         >>> from kerasattn.testing import check_layer
         >>> random = np.random.default_rng(0)

@@ -1,0 +1,141 @@
+"""The package as a whole: names, docstrings, import cost, the wheel, the README."""
+
+import importlib
+import inspect
+import os
+import pkgutil
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import kerasattn
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "kerasattn"
+
+
+def modules():
+    names = (m.name for m in pkgutil.walk_packages([str(PACKAGE)], prefix="kerasattn."))
+    return ["kerasattn", *sorted(names)]
+
+
+def python(code, **environment):
+    """Runs code in a new process, away from the checkout's folder, and returns what it prints."""
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3", **environment},
+        cwd=ROOT.anchor,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    return result.stdout.strip()
+
+
+# === Names ===
+
+
+@pytest.mark.parametrize("name", modules())
+def test_modules_name_what_exists_and_explain_it(name):
+    module = importlib.import_module(name)
+    if hasattr(module, "__path__"):
+        assert module.__doc__, f"{name} has no docstring"
+        assert hasattr(module, "__all__"), f"{name} has no __all__"
+    for public in getattr(module, "__all__", ()):
+        thing = getattr(module, public)
+        if callable(thing) and not inspect.ismodule(thing):
+            assert inspect.getdoc(thing), f"{name}.{public} has no docstring"
+            methods = vars(thing).items() if inspect.isclass(thing) else ()
+            for method, function in methods:
+                keras_names = ("call", "build", "get_config", "compute_")
+                if method.startswith("_") or method.startswith(keras_names):
+                    continue
+                if inspect.isfunction(function):
+                    described = inspect.getdoc(getattr(thing, method))
+                    assert described, f"{name}.{public}.{method} has no docstring"
+
+
+def test_versions_agree():
+    assert re.fullmatch(r"\d+\.\d+\.\d+", kerasattn.__version__)
+    assert f"## {kerasattn.__version__}" in (ROOT / "CHANGELOG.md").read_text("utf8")
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(AttributeError, match="no attribute 'layer'"):
+        kerasattn.layer
+    assert set(kerasattn.__all__) <= set(dir(kerasattn))
+
+
+# === Imports ===
+
+
+def test_importing_costs_little_over_keras():
+    code = (
+        "import time, keras\n"
+        "start = time.process_time()\n"
+        "import kerasattn\n"
+        "print(time.process_time() - start)"
+    )
+    seconds = float(python(code))
+    if seconds > 0.3:  # once more: the files may have been read or compiled for the first time
+        seconds = min(seconds, float(python(code)))
+    assert seconds <= 0.3
+
+
+def test_tensorflow_is_imported_by_nothing_that_can_do_without():
+    """On a backend that is not TensorFlow, and is installed wherever numpy is."""
+    code = (
+        "import sys, keras\n"
+        "before = 'tensorflow' in sys.modules\n"
+        "import kerasattn\n"
+        "for name in kerasattn.__all__:\n"
+        "    getattr(kerasattn, name)\n"
+        "heavy = {'tensorflow', 'tensorflow_text', 'matplotlib', 'pycantonese', 'jax'}\n"
+        "print(before, sorted(heavy & set(sys.modules)))"
+    )
+    assert python(code, KERAS_BACKEND="numpy") == "False []"
+
+
+# === What is shipped ===
+
+
+def test_the_wheel_has_the_package_and_nothing_else(tmp_path):
+    pytest.importorskip("build", reason="the wheel is built with the test extra's tools")
+    source, dist = tmp_path / "source", tmp_path / "dist"
+    ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    shutil.copytree(PACKAGE, source / "kerasattn", ignore=ignore)
+    shutil.copytree(ROOT / "tests", source / "tests", ignore=ignore)
+    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", dist, source],
+        check=True,
+        capture_output=True,
+    )
+    [wheel] = dist.iterdir()
+    names = set(zipfile.ZipFile(wheel).namelist())
+    files = {p.relative_to(ROOT).as_posix() for p in PACKAGE.rglob("*.py")}
+    info = {name for name in names if name.startswith("kerasattn-")}
+    assert names - info == files | {"kerasattn/py.typed"}
+    assert any(name.endswith("LICENSE") for name in info)
+
+
+def test_the_readme_says_two_commands_of_one_line_each():
+    readme = (ROOT / "README.md").read_text("utf8")
+    commands = re.findall(r"^pip install -e .*$", readme, re.MULTILINE)
+    assert len(commands) == 2 and all(" && " in command for command in commands)
+
+
+def test_the_readme_python_runs():
+    pytest.importorskip("tensorflow_text", reason="the README's tokenizer is TensorFlow's")
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf8"), re.DOTALL)
+    assert len(blocks) >= 3
+    namespace = {}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), namespace)
