@@ -1,0 +1,293 @@
+import numpy as np
+import pytest
+from keras import ops
+
+from kerasattn import decoding
+
+STRATEGIES = [
+    decoding.Greedy(),
+    decoding.Sampling(temperature=1.3, top_k=4, top_p=0.9),
+    decoding.Beam(3, length_penalty=0.7),
+]
+
+
+def traces(decoder):
+    return sum(loop.traces for loop in decoder._compiled_loops.values())
+
+
+def test_greedy_follows_the_best_token(markov):
+    decoder = markov.random(0, vocabulary=5, steps=6, kinds=2)
+    got = decoding.generate(
+        decoder,
+        markov.inputs([0, 1, 1]),
+        start_ids=[2, 3, 4],
+        max_new_tokens=6,
+        end_id=1,
+        return_scores=True,
+    )
+    for row, (kind, token) in enumerate([(0, 2), (1, 3), (1, 4)]):
+        expected, start = [], token
+        while len(expected) < 6 and 1 not in expected:
+            token = int(np.argmax(decoder.tables[kind, len(expected), token]))
+            expected.append(token)
+        assert got.token_ids[row].tolist() == expected + [0] * (6 - len(expected))
+        log_probs = decoder.log_probs(kind, start, expected)
+        np.testing.assert_allclose(got.scores[row], log_probs.sum(), rtol=1e-5)
+        padded = np.pad(log_probs, (0, 6 - len(expected)))
+        np.testing.assert_allclose(got.log_probs[row], padded, atol=1e-5)
+    assert got.token_ids.dtype == "int32"
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
+def test_batched_is_alone(markov, strategy):
+    """Rows do not see each other, nor the copies that fill up the batch."""
+    decoder = markov.random(1, vocabulary=6, steps=5, kinds=5)
+    options = dict(max_new_tokens=5, end_id=0, pad_id=5, return_scores=True)
+    kinds, starts, seeds = np.arange(5), np.array([1, 2, 3, 4, 1]), np.arange(5) + 30
+    together = decoding.generate(
+        decoder, markov.inputs(kinds), strategy, start_ids=starts, seed=seeds, **options
+    )
+    for row in range(5):
+        one = slice(row, row + 1)
+        alone = decoding.generate(
+            decoder,
+            markov.inputs(kinds[one]),
+            strategy,
+            start_ids=starts[one],
+            seed=seeds[one],
+            **options,
+        )
+        np.testing.assert_array_equal(alone.token_ids[0], together.token_ids[row])
+        np.testing.assert_allclose(alone.scores[0], together.scores[row], rtol=1e-5)
+    assert traces(decoder) == 2
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
+def test_cached_is_uncached(summing, strategy):
+    starts = np.random.default_rng(0).normal(size=(3, 8)).astype("float32")
+    results = [
+        decoding.generate(
+            summing(11, 8, cached),
+            starts,
+            strategy,
+            start_ids=[1, 2, 3],
+            max_new_tokens=7,
+            end_id=0,
+            seed=4,
+            return_scores=True,
+        )
+        for cached in (True, False)
+    ]
+    np.testing.assert_array_equal(results[0].token_ids, results[1].token_ids)
+    np.testing.assert_allclose(results[0].scores, results[1].scores, rtol=1e-4)
+
+
+def test_one_trace_a_bucket(summing):
+    """Batches of 5 to 8 share one trace; neither temperature, end nor bans cause another."""
+    decoder = summing(11, 8, cached=True)
+    for batch, temperature, end in ((5, 0.5, 0), (8, 2.0, 1), (7, 1.0, 2), (6, 1.5, 3)):
+        decoding.generate(
+            decoder,
+            np.zeros((batch, 8), "float32"),
+            decoding.Sampling(temperature, top_p=0.1 * batch),
+            start_ids=np.ones(batch, int),
+            max_new_tokens=3,
+            end_id=end,
+            banned=[9 - end],
+            min_new_tokens=end,
+            limits=np.arange(batch),
+        )
+    assert traces(decoder) == 1
+
+
+def test_training_in_between_is_seen(summing):
+    decoder = summing(7, 4, cached=True)
+    run = lambda: decoding.generate(
+        decoder, np.zeros((2, 4), "float32"), start_ids=[1, 2], max_new_tokens=5
+    ).tolist()
+    decoder.table.assign(np.eye(7, 4) * 3)  # a token's best successor is itself
+    assert run() == [[1] * 5, [2] * 5]
+    decoder.table.assign(-np.eye(7, 4) * 3 + 1e-3)
+    first = run()
+    assert traces(decoder) == 1
+    assert (
+        first
+        == decoding.generate(
+            decoding.StepFunction(lambda *args: decoder.step(*args), decoder.variables),
+            [np.zeros((2, 4), "float32")],
+            start_ids=[1, 2],
+            max_new_tokens=5,
+        ).tolist()
+    )
+
+
+def test_functions_and_other_objects():
+    def count(token_ids, index, state):
+        return ops.one_hot(token_ids + state, 12), state
+
+    class Other:
+        def step(self, token_ids, index, state):
+            return count(token_ids, index, state)
+
+        def initial_state(self, inputs, max_new_tokens):
+            return inputs + 1
+
+    other, options = Other(), dict(start_ids=[0, 1], max_new_tokens=3)
+    by = np.array([1, 2], "int32")
+    for _ in range(2):
+        assert decoding.generate(count, by, **options).tolist() == [[1, 2, 3], [3, 5, 7]]
+        assert decoding.generate(other, by, **options).tolist() == [[2, 4, 6], [4, 7, 10]]
+    assert traces(count._step_decoder) == traces(other._step_decoder) == 1
+    with pytest.raises(ValueError, match="step"):
+        decoding.generate(3, (), start_ids=[0], max_new_tokens=1)
+
+
+# CASES C57
+@pytest.mark.parametrize(
+    "strategy", [decoding.Greedy(), decoding.Sampling(top_k=50), decoding.Beam(4)], ids=repr
+)
+def test_limits(markov, strategy):
+    logits = np.log(np.array([[[[0.9, 0.06, 0.04]] * 3] * 6]))
+    decoder = markov(logits)
+    options = dict(strategy=strategy, start_ids=[1, 1], end_id=0, pad_id=2, seed=0)
+    run = lambda **more: decoding.generate(decoder, markov.inputs([0, 0]), **options, **more)
+    ids = run(max_new_tokens=6, min_new_tokens=3)
+    assert not np.any(ids[:, :3] == 0)
+    for row in ids:  # nothing after the end
+        end = np.flatnonzero(row == 0)
+        assert len(end) <= 1 and (not len(end) or np.all(row[end[0] + 1 :] == 2))
+    assert run(max_new_tokens=1).shape == (2, 1)
+    assert run(max_new_tokens=0).shape == (2, 0)
+    banned = run(max_new_tokens=4, banned=[2, 0])
+    assert np.all(banned == 1)
+    stopped = run(max_new_tokens=4, banned=[2, 0], limits=[0, 3])
+    assert stopped.tolist() == [[2, 2, 2, 2], [1, 1, 1, 2]]
+    if strategy == decoding.Greedy():
+        assert run(max_new_tokens=6).tolist() == [[0, 2, 2, 2, 2, 2]] * 2  # the end at once
+        assert run(max_new_tokens=2, banned=[0]).tolist() == [[1, 1]] * 2
+    several = decoding.generate(
+        decoder,
+        markov.inputs([0]),
+        strategy,
+        start_ids=[1],
+        max_new_tokens=5,
+        end_id=[1, 2],
+        banned=[0],
+    )
+    assert several[0, 0] in (1, 2) and np.all(several[0, 1:] == 0)
+
+
+def test_sampling_repeats_and_follows_the_model(markov):
+    decoder = markov.random(3, vocabulary=4, steps=1)
+    n = 4096
+    run = lambda seed, **kwargs: decoding.generate(
+        decoder,
+        markov.inputs(np.zeros(n)),
+        decoding.Sampling(**kwargs),
+        start_ids=np.ones(n, int),
+        max_new_tokens=1,
+        seed=seed,
+    )[:, 0]
+    drawn = run(1)
+    np.testing.assert_array_equal(drawn, run(1))
+    assert np.any(drawn != run(2)) and np.any(run(None) != run(None))
+    logits = decoder.tables[0, 0, 1].astype("float64")
+    p = np.exp(logits) / np.exp(logits).sum()
+    shares = np.bincount(drawn, minlength=4) / n
+    assert np.all(np.abs(shares - p) < 4 * np.sqrt(p * (1 - p) / n))
+    assert set(run(1, top_p=0.0)) == set(run(1, top_k=1)) == {int(np.argmax(p))}
+    np.testing.assert_array_equal(run(1, top_p=1.0), drawn)
+    np.testing.assert_array_equal(run(1, top_k=50), drawn)
+
+
+def test_scores_are_the_models_own(markov):
+    """Bans and filters change what is chosen, not what it is worth."""
+    decoder = markov.random(4, vocabulary=5, steps=3)
+    for strategy in (decoding.Sampling(0.3, top_k=2), decoding.Beam(2), decoding.Greedy()):
+        got = decoding.generate(
+            decoder,
+            markov.inputs([0]),
+            strategy,
+            start_ids=[1],
+            max_new_tokens=3,
+            banned=[0, 4],
+            seed=0,
+            return_scores=True,
+        )
+        expected = decoder.log_probs(0, 1, got.token_ids[0])
+        np.testing.assert_allclose(got.log_probs[0], expected, rtol=1e-4)
+        assert not set(got.token_ids[0]) & {0, 4}
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_states(summing, dtype):
+    decoder = summing(7, 4, cached=True, dtype=dtype)
+    for strategy in STRATEGIES:
+        got = decoding.generate(
+            decoder,
+            np.zeros((2, 4), "float32"),
+            strategy,
+            start_ids=[1, 2],
+            max_new_tokens=4,
+            seed=0,
+            return_scores=True,
+        )
+        assert got.scores.dtype == "float32" and np.all(np.isfinite(got.scores))
+
+
+def test_errors(markov):
+    decoder = markov.random(0)
+    run = lambda **changes: decoding.generate(
+        decoder,
+        **{
+            "inputs": markov.inputs([0, 0]),
+            "start_ids": [1, 2],
+            "max_new_tokens": 2,
+            "end_id": 0,
+            **changes,
+        },
+    )
+    for changes, words in (
+        (dict(start_ids=[1, 3]), r"start_ids must be in \[0, 3\)"),
+        (dict(start_ids=[1.5, 2]), "start_ids must be integers"),
+        (dict(start_ids=[1, 2, 0]), "batch as first axis"),
+        (dict(end_id=3), "end_id"),
+        (dict(banned=[-1]), "banned"),
+        (dict(banned=[0, 1, 2, 2]), "banned leaves none"),
+        (dict(max_new_tokens=-1), "max_new_tokens"),
+        (dict(limits=[1]), "limits"),
+        (dict(strategy=decoding.Sampling(), seed=[1, 2, 3]), "seed"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            run(**changes)
+
+
+def test_a_state_that_grows_is_refused():
+    def grow(token_ids, index, state):
+        return ops.one_hot(token_ids, 3), ops.concatenate([state, state], axis=1)
+
+    with pytest.raises(ValueError, match="Preallocate"):
+        decoding.generate(grow, np.zeros((1, 2), "float32"), start_ids=[0], max_new_tokens=2)
+
+
+def test_empty_batch(markov):
+    ids = decoding.generate(markov.random(0), markov.inputs([]), start_ids=[], max_new_tokens=3)
+    assert ids.shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: decoding.Sampling(temperature=0),
+        lambda: decoding.Sampling(temperature=float("nan")),
+        lambda: decoding.Sampling(top_p=-0.1),
+        lambda: decoding.Sampling(top_p=1.1),
+        lambda: decoding.Sampling(top_k=0),
+        lambda: decoding.Beam(0),
+        lambda: decoding.Beam(2, num_return=3),
+        lambda: decoding.Beam(2, length_penalty=float("inf")),
+    ],
+)
+def test_strategies_check_their_values(make):
+    with pytest.raises(ValueError, match="must be"):
+        make()
