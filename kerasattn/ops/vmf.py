@@ -94,8 +94,34 @@ def sample(mean_direction, table, seed=None):
     shape = ops.shape(mean_direction)
     # One draw for both parts, so that an int seed does not make them depend on each other.
     noise = random.normal((*shape[:-1], shape[-1] + 1), dtype="float32", seed=seed)
-    angle = _interpolate(noise[..., :1], table)  # (..., 1)
+    angle = angles(noise[..., :1], table)  # (..., 1)
     return _turn(mean_direction, ops.cos(angle), ops.sin(angle), noise[..., 1:])
+
+
+def angles(normal, table):
+    """Maps standard normal variables to angles between draws and their mean direction.
+
+    Args:
+        normal: tensor of any shape.
+        table: from `radial_quantiles`.
+
+    Shapes:
+        (...) -> (...), float32, in radians: increasing in each element.
+
+    Example:
+
+    >>> from kerasattn.ops import vmf
+    >>> table = vmf.radial_quantiles(dim=3, kappa=0.0)
+    >>> round(float(vmf.angles(0.0, table)), 4)  # the median: π / 2
+    1.5708
+    """
+    table = ops.convert_to_tensor(table, "float32")
+    last = table.shape[0] - 1
+    position = (ops.cast(normal, "float32") + TABLE_END) * (last / (2 * TABLE_END))
+    position = ops.clip(position, 0.0, last)
+    index = ops.minimum(ops.cast(ops.floor(position), "int32"), last - 1)
+    low, high = ops.take(table, index), ops.take(table, index + 1)
+    return low + (high - low) * (position - ops.cast(index, "float32"))
 
 
 def combine(mean_direction, w, noise, w_complement=None):
@@ -218,6 +244,7 @@ def entropy(dim, kappa):
     >>> round(vmf.entropy(dim=2, kappa=0.0), 4)  # log(2π)
     1.8379
     """
+    dim, kappa = _checked(dim, kappa)
     return _log_area(dim) - kl_to_uniform(dim, kappa)
 
 
@@ -325,16 +352,6 @@ def _angle_grid(dim, kappa, size=2**15, depth=60.0):
                     inside = middle
         ends.append(outside)
     return np.linspace(*ends, size)
-
-
-def _interpolate(normal, table):
-    """Standard normal draws -> angles, by linear interpolation in the table."""
-    table = ops.convert_to_tensor(table, "float32")
-    last = table.shape[0] - 1
-    position = ops.clip((normal + TABLE_END) * (last / (2 * TABLE_END)), 0.0, last)
-    index = ops.minimum(ops.cast(ops.floor(position), "int32"), last - 1)
-    low, high = ops.take(table, index), ops.take(table, index + 1)
-    return low + (high - low) * (position - ops.cast(index, "float32"))
 
 
 def _turn(mean_direction, cosine, sine, noise):
