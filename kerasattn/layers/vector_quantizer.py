@@ -104,7 +104,7 @@ class VectorQuantizer(keras.layers.Layer):
         distance = ops.sum(distance * real) / ops.maximum(ops.sum(real), 1.0)
         self.add_loss(self.commitment * distance)
         if training:
-            self._update(ops.stop_gradient(vectors), codes, ops.stop_gradient(real))
+            self._update(ops.stop_gradient(vectors), codes, real, padded=mask is not None)
         # The value is the code's to the last bit, the gradient is that of x.
         quantized = quantized + (vectors - ops.stop_gradient(vectors))
         return ops.cast(ops.reshape(quantized, ops.shape(x)), x.dtype)
@@ -162,7 +162,7 @@ class VectorQuantizer(keras.layers.Layer):
         similarity = similarity - 0.5 * ops.sum(ops.square(codebook), axis=-1)
         return ops.cast(ops.argmax(similarity, axis=-1), "int32")
 
-    def _update(self, vectors, codes, real):
+    def _update(self, vectors, codes, real, padded):
         """One step of the moving averages, then the revival of dead codes."""
         size = self.codebook_size
         count = ops.segment_sum(real, codes, num_segments=size)  # (codes,)
@@ -174,7 +174,6 @@ class VectorQuantizer(keras.layers.Layer):
 
         # The n-th dead code moves to the n-th real vector, counted from a random one: no two to
         # the same one. Those beyond the batch wait for the next.
-        rows = ops.argsort(-real)  # real vectors first
         num_real = ops.cast(ops.sum(real), "int32")
         dead = self.idle >= NEVER  # not even placed yet
         if self.revive_after is not None:
@@ -183,7 +182,9 @@ class VectorQuantizer(keras.layers.Layer):
         dead = dead & (rank < num_real)
         start = keras.random.uniform((), dtype="float32", seed=self.seed_generator)
         start = ops.cast(start * ops.cast(num_real, "float32"), "int32")
-        row = ops.take(rows, (rank + start) % ops.maximum(num_real, 1))
+        row = (rank + start) % ops.maximum(num_real, 1)
+        if padded:
+            row = ops.take(ops.argsort(-real), row)  # real vectors first
         revived = ops.take(vectors, row, axis=0)  # (codes, dim)
 
         used = counts > 1e-6

@@ -1,4 +1,5 @@
 import math
+import numbers
 
 import keras
 
@@ -43,10 +44,10 @@ class VonMisesFisherSampling(keras.layers.Layer):
 
     def __init__(self, kappa, seed=None, **kwargs):
         super().__init__(**kwargs)
-        if not kappa >= 0 or math.isinf(kappa):
+        if not isinstance(kappa, numbers.Real) or not 0 <= kappa < math.inf:
             raise ValueError(
-                f"kappa must be finite and not negative, got {kappa}. Use 0 for the uniform "
-                "distribution, and training=False for no noise."
+                f"kappa must be a finite number, not negative, got {kappa!r}. Use 0 for the "
+                "uniform distribution, and training=False for no noise."
             )
         self.kappa = float(kappa)
         self.seed = seed
