@@ -4,6 +4,7 @@ from keras import ops
 
 from kerasattn import decoding
 
+# Most tests leave XLA out, which takes seconds to compile; some compare the two.
 STRATEGIES = [
     decoding.Greedy(),
     decoding.Sampling(temperature=1.3, top_k=4, top_p=0.9),
@@ -42,7 +43,7 @@ def test_greedy_follows_the_best_token(markov):
 def test_batched_is_alone(markov, strategy):
     """Rows do not see each other, nor the copies that fill up the batch."""
     decoder = markov.random(1, vocabulary=6, steps=5, kinds=5)
-    options = dict(max_new_tokens=5, end_id=0, pad_id=5, return_scores=True)
+    options = dict(max_new_tokens=5, end_id=0, pad_id=5, return_scores=True, jit=False)
     kinds, starts, seeds = np.arange(5), np.array([1, 2, 3, 4, 1]), np.arange(5) + 30
     together = decoding.generate(
         decoder, markov.inputs(kinds), strategy, start_ids=starts, seed=seeds, **options
@@ -64,6 +65,7 @@ def test_batched_is_alone(markov, strategy):
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
 def test_cached_is_uncached(summing, strategy):
+    """A running sum under XLA, against summing all again without it."""
     starts = np.random.default_rng(0).normal(size=(3, 8)).astype("float32")
     results = [
         decoding.generate(
@@ -75,6 +77,7 @@ def test_cached_is_uncached(summing, strategy):
             end_id=0,
             seed=4,
             return_scores=True,
+            jit=cached,
         )
         for cached in (True, False)
     ]
@@ -149,7 +152,7 @@ def test_functions_and_other_objects():
 def test_limits(markov, strategy):
     logits = np.log(np.array([[[[0.9, 0.06, 0.04]] * 3] * 6]))
     decoder = markov(logits)
-    options = dict(strategy=strategy, start_ids=[1, 1], end_id=0, pad_id=2, seed=0)
+    options = dict(strategy=strategy, start_ids=[1, 1], end_id=0, pad_id=2, seed=0, jit=False)
     run = lambda **more: decoding.generate(decoder, markov.inputs([0, 0]), **options, **more)
     ids = run(max_new_tokens=6, min_new_tokens=3)
     assert not np.any(ids[:, :3] == 0)
@@ -173,6 +176,7 @@ def test_limits(markov, strategy):
         max_new_tokens=5,
         end_id=[1, 2],
         banned=[0],
+        jit=False,
     )
     assert several[0, 0] in (1, 2) and np.all(several[0, 1:] == 0)
 
@@ -187,6 +191,7 @@ def test_sampling_repeats_and_follows_the_model(markov):
         start_ids=np.ones(n, int),
         max_new_tokens=1,
         seed=seed,
+        jit=False,
     )[:, 0]
     drawn = run(1)
     np.testing.assert_array_equal(drawn, run(1))
@@ -213,6 +218,7 @@ def test_scores_are_the_models_own(markov):
             banned=[0, 4],
             seed=0,
             return_scores=True,
+            jit=False,
         )
         expected = decoder.log_probs(0, 1, got.token_ids[0])
         np.testing.assert_allclose(got.log_probs[0], expected, rtol=1e-4)
@@ -231,6 +237,7 @@ def test_half_precision_states(summing, dtype):
             max_new_tokens=4,
             seed=0,
             return_scores=True,
+            jit=False,
         )
         assert got.scores.dtype == "float32" and np.all(np.isfinite(got.scores))
 

@@ -65,7 +65,7 @@ def test_top_p_out_of_range(top_p):
         sampling.kept_tokens(np.zeros((1, 3), "float32"), top_k=0)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     vocabulary=st.sampled_from([2, 7, 64, 65]),
