@@ -21,15 +21,19 @@ class Greedy:
     needs_uniforms = False
 
     def signature(self):
+        """What the compiled loop depends on: a loop is made once for each."""
         return ("greedy",)
 
     def parameters(self):
+        """The numbers that the loop takes as tensors, so that they may change between calls."""
         return {}
 
     def choose(self, logits, uniform, parameters):
+        """The next token of each row: logits (batch, vocabulary) -> int32 (batch,)."""
         return ops.cast(ops.argmax(logits, axis=-1), "int32")
 
     def decode(self, decoder, inputs, request, max_new_tokens):
+        """The whole generation, inside the compiled loop."""
         return loop.decode_one_path(decoder, inputs, request, max_new_tokens, self.choose)
 
 
@@ -63,13 +67,16 @@ class Sampling(Greedy):
         sampling.check_top_p(self.top_p)
 
     def signature(self):
+        """What the compiled loop depends on: a loop is made once for each."""
         return ("sampling", self.top_k, self.top_p is None)
 
     def parameters(self):
+        """The numbers that the loop takes as tensors, so that they may change between calls."""
         top_p = 1.0 if self.top_p is None else self.top_p
         return {"temperature": np.float32(self.temperature), "top_p": np.float32(top_p)}
 
     def choose(self, logits, uniform, parameters):
+        """The next token of each row: logits (batch, vocabulary) -> int32 (batch,)."""
         logits = sampling.temper(logits, parameters["temperature"])
         top_p = None if self.top_p is None else parameters["top_p"]
         return sampling.draw(sampling.filter_logits(logits, self.top_k, top_p), uniform)
@@ -108,12 +115,15 @@ class Beam:
             raise ValueError(f"length_penalty must be finite, got {self.length_penalty}.")
 
     def signature(self):
+        """What the compiled loop depends on: a loop is made once for each."""
         return ("beam", self.width, self.num_return)
 
     def parameters(self):
+        """The numbers that the loop takes as tensors, so that they may change between calls."""
         return {"length_penalty": np.float32(self.length_penalty)}
 
     def decode(self, decoder, inputs, request, max_new_tokens):
+        """The whole generation, inside the compiled loop."""
         return beam.decode_beams(
             decoder, inputs, request, max_new_tokens, self.width, self.num_return
         )

@@ -1,0 +1,25 @@
+"""Pure functions on tensors: no layer, no state."""
+
+from kerasattn.ops import (
+    activations,
+    attention,
+    compiled,
+    gaussian,
+    masks,
+    positions,
+    rotary,
+    sampling,
+    vmf,
+)
+
+__all__ = [
+    "activations",
+    "attention",
+    "compiled",
+    "gaussian",
+    "masks",
+    "positions",
+    "rotary",
+    "sampling",
+    "vmf",
+]

@@ -31,12 +31,15 @@ class Source:
 
     @property
     def names(self):
+        """The names of all tensors."""
         raise NotImplementedError
 
     def shape(self, name):
+        """The tensor's shape, without reading the tensor."""
         raise NotImplementedError
 
     def read(self, name):
+        """The tensor as a numpy array."""
         raise NotImplementedError
 
     @contextlib.contextmanager
