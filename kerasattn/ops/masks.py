@@ -42,7 +42,8 @@ def causal(query_ids, key_ids=None, reverse=False):
     if reverse:
         return key[:, None, None, :] >= query[:, None, :, None]
     if key_ids is not None:
-        query = query + (ops.shape(key_ids)[1] - ops.shape(query_ids)[1])
+        # From positions, not shapes: a symbolic length is None.
+        query = query + (key[:, -1:] - query[:, -1:])
     return key[:, None, None, :] <= query[:, None, :, None]
 
 
@@ -66,7 +67,8 @@ def autoencoder(segment_ids, latent=False):
     """
     mask = prefix(segment_ids) & segment(segment_ids)
     if latent:
-        mask = mask | (positions(segment_ids) == 0)[:, None, None, :]
+        # `==` would compare symbolic tensors as objects.
+        mask = mask | ops.equal(positions(segment_ids), 0)[:, None, None, :]
     return mask
 
 
