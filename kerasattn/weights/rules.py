@@ -91,9 +91,11 @@ class Rule:
         return tuple(template.format(**numbers) for template in (self.theirs, *self.aliases))
 
     def load(self, array):
+        """The foreign tensor as our variable holds it."""
         return self._transform.load(array)
 
     def save(self, array):
+        """Our variable's value as the foreign tensor holds it."""
         return self._transform.save(array)
 
     @property
@@ -140,6 +142,7 @@ class Table:
         return None
 
     def ignores(self, name):
+        """Whether a foreign tensor of this name is none of the model's."""
         return any(fnmatch.fnmatchcase(name, p) for p in self.ignored + self._bare(self.ignored))
 
     def _bare(self, names):
