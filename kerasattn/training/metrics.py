@@ -1,4 +1,9 @@
+"""Metrics: perplexity while training, and plain functions that compare strings."""
+
+import collections
+
 import keras
+import numpy as np
 from keras import ops
 
 
@@ -26,3 +31,144 @@ class Perplexity(keras.metrics.Mean):
 
     def result(self):
         return ops.exp(super().result())
+
+
+# === Originals against what was made of them ===
+
+
+def exact_match(originals, rebuilt):
+    """The share of strings that are equal to the last character.
+
+    Args:
+        originals, rebuilt: lists of str, as many of one as of the other.
+
+    Raises:
+        ValueError: if there are none, or not as many of both.
+
+    Example:
+    >>> from kerasattn.training.metrics import exact_match
+    >>> exact_match(["ab", "c"], ["ab", "C"])
+    0.5
+    """
+    _check_pairs(originals, rebuilt)
+    return sum(a == b for a, b in zip(originals, rebuilt)) / len(originals)
+
+
+def character_accuracy(originals, rebuilt):
+    """The share of the originals' characters that stand at the same place of what was rebuilt.
+
+    Characters beyond an original's end count neither for nor against.
+
+    Args:
+        originals, rebuilt: lists of str, as many of one as of the other.
+
+    Raises:
+        ValueError: if there are none, or not as many of both, or the originals are all empty.
+
+    Example:
+    >>> from kerasattn.training.metrics import character_accuracy
+    >>> character_accuracy(["abc", "d"], ["axc", "dd"])
+    0.75
+    """
+    _check_pairs(originals, rebuilt)
+    total = sum(map(len, originals))
+    if not total:
+        raise ValueError("The originals have no characters.")
+    return sum(x == y for a, b in zip(originals, rebuilt) for x, y in zip(a, b)) / total
+
+
+def bleu(originals, rebuilt, tokenize="char"):
+    """Corpus BLEU from 0 to 100, by sacrebleu, of characters unless `tokenize` says otherwise.
+
+    Raises:
+        ValueError: if sacrebleu is not installed, or there are not as many of both.
+
+    Source: https://aclanthology.org/W18-6319.
+    """
+    _check_pairs(originals, rebuilt)
+    try:
+        import sacrebleu
+    except ImportError:
+        raise ValueError('BLEU needs sacrebleu: pip install "kerasattn[examples]".') from None
+    return sacrebleu.corpus_bleu(rebuilt, [originals], tokenize=tokenize).score
+
+
+# === A set of strings ===
+
+
+def distinct_n(texts, n=2, split=list):
+    """The number of different n-grams over that of all: low where texts repeat themselves.
+
+    It falls as texts are added: compare sets of the same size only.
+
+    Args:
+        texts: list of str.
+        n: int >= 1.
+        split: a function from a string to its tokens; `list` gives characters, `str.split` words.
+
+    Returns:
+        float from 0 to 1; 0 where no text has n tokens.
+
+    Example:
+    >>> from kerasattn.training.metrics import distinct_n
+    >>> distinct_n(["abab", "ab"])  # ab ba ab, ab: two of four
+    0.5
+
+    Source: https://arxiv.org/abs/1510.03055, section 5.
+    """
+    if n < 1:
+        raise ValueError(f"n must be at least 1, got {n}.")
+    grams = collections.Counter()
+    for text in texts:
+        tokens = split(text)
+        grams.update(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
+    return len(grams) / max(1, grams.total())
+
+
+def copied(texts, corpus):
+    """The share of texts that stand word for word in a corpus.
+
+    Example:
+    >>> from kerasattn.training.metrics import copied
+    >>> copied(["a", "b", "b", "c"], {"b"})
+    0.5
+    """
+    corpus = set(corpus)
+    return sum(text in corpus for text in texts) / max(1, len(texts))
+
+
+def distribution_distances(values, others):
+    """How far two samples of numbers, lengths say, are apart.
+
+    Returns:
+        dict of `total_variation` (half the sum of the differences of the values' shares; 0 where
+        they are alike, 1 where they have no value in common) and `kolmogorov_smirnov` (the
+        largest difference of the distribution functions).
+
+    Example:
+    >>> from kerasattn.training.metrics import distribution_distances
+    >>> distribution_distances([1, 2, 2, 3], [2, 2, 3, 3])
+    {'total_variation': 0.25, 'kolmogorov_smirnov': 0.25}
+    """
+    if not len(values) or not len(others):
+        raise ValueError("Distributions of no values cannot be compared.")
+    grid, place = np.unique(np.concatenate([values, others]), return_inverse=True)
+    share = [
+        np.bincount(part, minlength=len(grid)) / len(part)
+        for part in (place[: len(values)], place[len(values) :])
+    ]
+    difference = share[0] - share[1]
+    return {
+        "total_variation": float(np.abs(difference).sum() / 2),
+        "kolmogorov_smirnov": float(np.abs(np.cumsum(difference)).max()),
+    }
+
+
+def _check_pairs(originals, rebuilt):
+    if isinstance(originals, str) or isinstance(rebuilt, str):
+        raise ValueError("Expected two lists of strings, got a string.")
+    if len(originals) != len(rebuilt) or not len(originals):
+        raise ValueError(
+            f"Expected as many strings of both, at least one: got {len(originals)} originals and "
+            f"{len(rebuilt)} rebuilt."
+        )

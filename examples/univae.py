@@ -1,0 +1,479 @@
+"""Trains a UniVAE on sentences, then samples, rebuilds and edits sentences scale by scale.
+
+    python examples/univae.py --output univae-cantonese
+
+trains on 121,000 short Cantonese sentences (the package pycantonese) and writes into the folder
+model.keras, a SavedModel (strings to latents and back), report.md, report.json and pictures.
+A run that was stopped, by Ctrl-C or by a power cut, goes on with the same command and --resume.
+
+Source: Su Jianlin, "UniVAE: a Transformer-based single-model, multi-scale VAE", 2021,
+https://kexue.fm/archives/8475.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import re
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+import numpy as np
+
+import kerasattn
+from kerasattn import data, plotting
+from kerasattn.export import export_latent_text
+from kerasattn.models import UniVAE, load_model
+from kerasattn.tokenizers import CharacterTokenizer, WordPieceTokenizer
+from kerasattn.training import evaluation
+from kerasattn.training.callbacks import AnnealWeight, CodeUsage
+from kerasattn.training.checkpoint import ResumableCheckpoint
+from kerasattn.training.progress import Progress
+
+# === Settings ===
+DEFAULTS = dict(
+    corpus="cantonese",
+    limit=None,  # sentences of the corpus to use
+    held_out=2000,  # sentences
+    vocabulary_size=8000,  # at most
+    max_length=22,  # tokens, [CLS] and [SEP] among them
+    num_layers=6,
+    num_heads=6,
+    hidden_dim=192,
+    num_latent_layers=4,
+    latent_dim=24,
+    latent="vmf",
+    kappa=96.0,
+    free_bits=1.0,  # a dimension of a Gaussian latent
+    codebook_size=512,
+    length="fixed",
+    dropout=0.0,
+    steps=3000,
+    batch_size=128,
+    learning_rate=2e-3,
+    warmup_steps=300,
+    clip_norm=1.0,
+    seed=0,
+    report_every=100,  # steps
+    save_every=250,  # steps
+    num_samples=1000,
+    num_edited=200,  # sentences whose latents are replaced
+)
+SMALL = dict(
+    limit=4000,
+    held_out=200,
+    num_layers=3,
+    num_heads=2,
+    hidden_dim=32,
+    num_latent_layers=2,
+    latent_dim=8,
+    steps=30,
+    batch_size=32,
+    warmup_steps=5,
+    report_every=10,
+    save_every=10,
+    num_samples=100,
+    num_edited=20,
+)
+CHINESE = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+ENDINGS = {"?": "question", "？": "question", "!": "exclamation", "！": "exclamation"}
+ENDINGS |= {"。": "full stop", ".": "full stop"}
+
+
+def parse_arguments(arguments):
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n")[0],
+        epilog="Settings that are not given are those at the top of this file.",
+    )
+    parser.error = stop
+    add = parser.add_argument
+    add("--corpus", metavar="NAME", help="cantonese (default), chitchat (English questions), or a "
+        "UTF-8 text file, one sentence a line")  # fmt: skip
+    add("--output", metavar="DIR", default="univae-output", help="folder to write into")
+    add("--small", action="store_true", help="a tiny model and few steps: all of it in a minute")
+    add("--resume", action="store_true", help="go on with the run that --output holds")
+    add("--from", metavar="FOLDER", dest="start_from", help="start from the weights of a RoFormer "
+        "(a folder with vocab.txt), or of a model.keras of this script")  # fmt: skip
+    add("--latent", choices=["vmf", "gaussian", "quantized", "none"], help="kind of the latents")
+    add("--length", choices=["fixed", "conditioned"], help="conditioned: the length is chosen when "
+        "a sentence is written, and is not part of the code")  # fmt: skip
+    for name, kind, text in (
+        ("steps", int, "training steps"),
+        ("batch_size", int, "sentences in a batch"),
+        ("learning_rate", float, "its peak, after the warm-up"),
+        ("num_layers", int, "blocks"),
+        ("num_latent_layers", int, "blocks with a latent, the upper ones"),
+        ("num_heads", int, "attention heads"),
+        ("hidden_dim", int, "width of the model"),
+        ("latent_dim", int, "width of a latent"),
+        ("kappa", float, "concentration of von Mises-Fisher latents"),
+        ("dropout", float, "rate of dropout"),
+        ("max_length", int, "tokens of the longest sentence, with [CLS] and [SEP]; by default what "
+         "98%% of a FILE's sentences need, at most 64"),
+        ("limit", int, "use only so many sentences of the corpus"),
+        ("held_out", int, "sentences that are held out"),
+        ("seed", int, "of everything random"),
+    ):  # fmt: skip
+        default = "" if DEFAULTS[name] is None else f" (default {DEFAULTS[name]})"
+        add(f"--{name.replace('_', '-')}", type=kind, metavar="N", help=text + default)
+    return parser.parse_args(arguments)
+
+
+def make_settings(arguments):
+    """The defaults, then --small, then what a resumed run had, then what is given."""
+    given = {k: v for k, v in vars(arguments).items() if v is not None}
+    output, small = Path(given.pop("output")), given.pop("small")
+    resume = given.pop("resume")
+    settings = {**DEFAULTS, "start_from": None, **(SMALL if small else {}), **given}
+    if settings["corpus"] != "cantonese" and "max_length" not in given:
+        settings["max_length"] = None  # from the corpus
+    for name in ("steps", "batch_size", "held_out", "limit"):
+        if settings[name] is not None and settings[name] < 1:
+            stop(f"--{name.replace('_', '-')} must be at least 1, got {settings[name]}.")
+    if resume:
+        try:
+            before = json.loads((output / "settings.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            stop(f"{output} holds no run to go on with; leave out --resume to start one.")
+        other = [f"--{k.replace('_', '-')} {before.get(k)}" for k, v in given.items()
+                 if before.get(k) != v]  # fmt: skip
+        if other:
+            stop(f"The run in {output} was started with {', '.join(other)}: say the same, or "
+                 "leave it out.")  # fmt: skip
+        settings = before
+    check_writable(output)
+    return settings, output, resume
+
+
+def check_writable(folder):
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".probe-{os.getpid()}"
+        probe.write_text("")
+        probe.unlink()
+    except OSError as error:
+        stop(f"The output folder {folder} can't be written: {error.strerror}.")
+
+
+def stop(message):
+    """Ends the script with one line on stderr."""
+    print(f"univae.py: {' '.join(str(message).split())}", file=sys.stderr)
+    sys.exit(2)
+
+
+@contextlib.contextmanager
+def one_line_errors():
+    """What is wrong with files and settings is the user's to read, without a traceback."""
+    try:
+        yield
+    except ValueError as error:
+        stop(error)
+
+
+# === Sentences ===
+def read_corpus(settings):
+    corpus = settings["corpus"]
+    known = {"cantonese": data.cantonese_sentences, "chitchat": data.chitchat_questions}
+    sentences = known[corpus]() if corpus in known else data.text_file(corpus)
+    sentences = list(dict.fromkeys(sentences))[: settings["limit"]]
+    held_out = min(settings["held_out"], max(1, len(sentences) // 10))
+    return data.train_test_split(sentences, held_out, settings["seed"])
+
+
+def make_tokenizer(settings, training):
+    if settings["start_from"] and settings["start_from"].endswith(".keras"):
+        return load_model(settings["start_from"], compile=False).tokenizer
+    if settings["start_from"]:
+        return WordPieceTokenizer.load(settings["start_from"])
+    text = "".join(training)
+    chinese = len(CHINESE.findall(text)) > 0.3 * len(text.replace(" ", ""))
+    kind = CharacterTokenizer if chinese else WordPieceTokenizer
+    return kind.build(training, settings["vocabulary_size"])
+
+
+# === Model ===
+def build_model(settings, tokenizer):
+    shared = dict(
+        {k: settings[k] for k in ("num_latent_layers", "latent_dim", "kappa", "free_bits")},
+        latent=None if settings["latent"] == "none" else settings["latent"],
+        codebook_size=settings["codebook_size"],
+        max_length=settings["max_length"],
+        length=settings["length"],
+        dropout=settings["dropout"],
+        tokenizer=tokenizer,
+        seed=settings["seed"],
+    )
+    if settings["start_from"] and settings["start_from"].endswith(".keras"):
+        return load_model(settings["start_from"], compile=False)
+    if settings["start_from"]:
+        return UniVAE.from_pretrained(settings["start_from"], **shared)
+    return UniVAE(
+        tokenizer.vocabulary_size,
+        num_layers=settings["num_layers"],
+        num_heads=settings["num_heads"],
+        hidden_dim=settings["hidden_dim"],
+        intermediate_dim=4 * settings["hidden_dim"],
+        pad_id=tokenizer.pad_id,
+        cls_id=tokenizer.cls_id,
+        sep_id=tokenizer.sep_id,
+        **shared,
+    )
+
+
+def train(model, token_ids, settings, checkpoint):
+    """Fits the model to what is left of the training; returns what tells how fast it went."""
+    steps, warmup = settings["steps"], min(settings["warmup_steps"], settings["steps"] // 2)
+    rate = keras.optimizers.schedules.CosineDecay(
+        0.0, steps - warmup, alpha=0.01, warmup_target=settings["learning_rate"],
+        warmup_steps=warmup,
+    )  # fmt: skip
+    model.compile(keras.optimizers.Adam(rate, beta_2=0.98, global_clipnorm=settings["clip_norm"]))
+    guides = {"gaussian": [AnnealWeight(steps=max(1, steps // 2))], "quantized": [CodeUsage()]}
+    if checkpoint.path.exists():
+        checkpoint.restore(model)
+    progress = Progress(steps, checkpoint.steps)
+    for part in checkpoint.parts(steps, settings["report_every"]):
+        batches = data.bucketed_batches(
+            token_ids,
+            settings["batch_size"],
+            seed=settings["seed"],
+            skip_batches=part.pop("skip_batches"),
+            pad_id=model.pad_id,
+            vocabulary_size=model.vocabulary_size,
+        )
+        callbacks = [*guides.get(model.latent, []), checkpoint, progress]
+        model.fit(batches, shuffle=False, verbose=0, callbacks=callbacks, **part)
+    return progress
+
+
+# === Pictures ===
+def draw_pictures(model, history, texts, sentences, latents):
+    """A dict of file names to figures."""
+    text = texts["path"][0]
+    token_ids = model.tokenizer.encode([text], model.max_length)
+    length = int(np.sum(token_ids != model.pad_id))
+    inputs = {"decoder_token_ids": token_ids[:, :length], "latents": model.encode(token_ids)}
+    if model.length == "conditioned":
+        inputs["lengths"] = np.array([length], "int32")
+    weights = [np.asarray(layer)[0] for layer in model.decoder_attention(inputs, training=False)]
+    tokens = [model.tokenizer.vocabulary[i] for i in token_ids[0, :length]]
+    some = slice(1500)
+    pictures = {
+        "training.png": plotting.training_curves(history),
+        "attention.png": plotting.attention_step(weights, tokens, step=length // 2),
+        "interpolation.png": plotting.similarity(texts["path"], "from one sentence to another"),
+    }
+    if len(latents) >= 3:
+        lengths = [len(sentence) for sentence in sentences]
+        endings = [ENDINGS.get(sentence[-1], "other") for sentence in sentences]
+        latents = latents[some]
+        pictures["latents_length.png"] = plotting.latent_map(latents, lengths[some], "characters")
+        pictures["latents_ending.png"] = plotting.latent_map(latents, endings[some], "ends in")
+    return pictures
+
+
+# === Report ===
+def write_report(output, report, texts, pictures):
+    """report.json for programs, report.md for people."""
+    save(output / "report.json", json.dumps(report, indent=2, ensure_ascii=False, default=float))
+    samples, kept, sizes = report["samples"], report["replacements"], report["sentences"]
+    layers = len(report["latent_use"])
+    lower, speed = layers // 2, report["speed"]
+    rows = [
+        ("rebuilt exactly (greedy)", report["exact_match"]),
+        ("characters rebuilt at their place", report["character_accuracy"]),
+        ("BLEU of characters", report["bleu"]),
+        ("perplexity of a token, given the rest and the code", report["perplexity"]),
+        ("rate of the code, bits", report["rate_bits"]["total"]),
+        ("samples: trigram perplexity", samples["perplexity"]),
+        ("held-out sentences: trigram perplexity", samples["perplexity_held_out"]),
+        ("... their ratio", samples["perplexity_ratio"]),
+        ("samples: distinct-2, of that of held-out sentences", samples["distinct_2_ratio"]),
+        ("samples: copies of training sentences", samples["copies"]),
+        ("samples: mean length", samples["mean_length"]),
+        ("held-out sentences: mean length", samples["mean_length_held_out"]),
+        ("distance of both lengths (total variation)", samples["length_total_variation"]),
+        ("training tokens per second", speed["training_tokens_per_second"]),
+        ("generated tokens per second", speed["generated_tokens_per_second"]),
+        *((f"seconds of {name}", seconds) for name, seconds in report["seconds"].items()),
+    ]
+    names = ["content", "function_words", "punctuation", "length", "pattern"]
+    originals = texts["originals"]
+    shown = [i for i, text in enumerate(originals) if len(text) > 5][:6]
+    edits = [f"result {i + 1}" for i in range(6)]
+    parts = [
+        "# UniVAE",
+        f"{sizes['training']:,} sentences to train on, {sizes['held_out']:,} held out, of which "
+        f"{sizes['rebuilt']:,} were rebuilt; {report['parameters']:,} parameters; {layers} latents.",
+        "## Numbers",
+        table(["on held-out sentences", ""], rows),
+        "## Random samples",
+        "Greedy, from latents of the prior.",
+        table(["", "sample"], [(i + 1, t) for i, t in enumerate(texts["samples"][:20])]),
+        "## Original and reconstruction",
+        table(["original", "reconstruction"], list(zip(originals, texts["rebuilt"]))[:20]),
+        f"## The lower half of the latents (1 to {lower} of {layers}) replaced",
+        table(["original", *edits], [(originals[i], *texts["lower half"][i]) for i in shown]),
+        f"## The top layer's latent ({layers}) replaced",
+        table(["original", *edits], [(originals[i], *texts["top layer"][i]) for i in shown]),
+        "## What a replacement keeps",
+        "Shares of the original's content words, of its function words, the same punctuation, the "
+        "same number of words, and of the pattern that function words and punctuation make.",
+        table(["replaced", *names], [(n, *(row[k] for k in names)) for n, row in kept.items()]),
+        "Drop in character accuracy where one layer's latent is drawn anew:",
+        table(["latent", "drop"], [(i + 1, x) for i, x in enumerate(report["latent_use"])]),
+        "## The same code at several lengths",
+    ]
+    if "lengths" in texts:
+        lengths, lines = texts["lengths"]
+        header = ["original", *(f"{n} tokens" for n in lengths)]
+        parts.append(table(header, [(a, *line) for a, line in zip(originals, lines)]))
+    else:
+        parts.append('The length is part of this code. `--length conditioned` trains a model whose '
+                     "length is chosen when it writes.")  # fmt: skip
+    path = texts["path"]
+    parts += ["## From one sentence to another", "The first and the last are the originals."]
+    parts.append(table(["step", ""], list(enumerate(path))))
+    parts += ["## Pictures", *(f"![{Path(name).stem}]({name})" for name in pictures)]
+    parts.append(f"The attention is that of writing: {escape(path[0])}")
+    settings = report["settings"].items()
+    parts += ["## Settings", ", ".join(f"{name} {value}" for name, value in settings)]
+    save(output / "report.md", "\n\n".join(parts) + "\n")
+
+
+def table(header, rows):
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(map(escape, line)) + " |" for line in lines)
+
+
+def escape(value):
+    """A value as text that Markdown leaves alone."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}"
+    return re.sub(r"([\\`*_<>|#\[\]])", r"\\\1", str(value)) if value != "---" else value
+
+
+def save(path, text):
+    """Writes a file that is there as a whole or not at all."""
+    temporary = path.with_name(f".{path.name}")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
+
+
+# === From start to finish ===
+def main(arguments=None):
+    settings, output, resume = make_settings(parse_arguments(arguments))
+    seconds, began = {}, time.perf_counter()
+
+    def phase(name):
+        nonlocal began
+        seconds[name], began = time.perf_counter() - began, time.perf_counter()
+
+    keras.utils.set_random_seed(settings["seed"])
+    checkpoint = ResumableCheckpoint(output / "training.npz", every=settings["save_every"])
+    with one_line_errors():
+        training, held_out = read_corpus(settings)
+        tokenizer = make_tokenizer(settings, training)
+        # What decoding gives back: lower case, if the tokenizer lowers it.
+        normalize = getattr(tokenizer, "normalize", list)
+        training, held_out = normalize(training), normalize(held_out)
+        token_ids = tokenizer.encode_ragged(training)
+        lengths = np.array([len(ids) for ids in token_ids])
+        if settings["max_length"] is None:
+            settings["max_length"] = int(np.clip(np.quantile(lengths, 0.98), 8, 64))
+        token_ids = [ids for ids in token_ids if len(ids) <= settings["max_length"]]
+        if not token_ids:
+            stop(f"Every sentence of {settings['corpus']} has more than {settings['max_length']} "
+                 "tokens: cut them, or give --max-length.")  # fmt: skip
+        model = build_model(settings, tokenizer)
+        fingerprint = hashlib.blake2b("\n".join(training).encode(), digest_size=8).hexdigest()
+        if resume and settings.get("corpus_hash") != fingerprint:
+            stop(f"The corpus is not the one with which the run in {output} was started.")
+        settings["corpus_hash"] = fingerprint
+        if resume and not checkpoint.path.exists():
+            stop(f"{output} has no checkpoint to go on with; leave out --resume to start anew.")
+        if not resume:
+            checkpoint.path.unlink(missing_ok=True)
+            save(output / "settings.json", json.dumps(settings, indent=2, ensure_ascii=False))
+    print(f"{len(training):,} sentences to train on, {len(held_out):,} held out, vocabulary "
+          f"{tokenizer.vocabulary_size:,}, {model.count_params():,} parameters")  # fmt: skip
+    phase("reading")
+
+    with one_line_errors():
+        progress = train(model, token_ids, settings, checkpoint)
+    if checkpoint.interrupted:
+        print(f"Stopped after step {checkpoint.steps}; --resume goes on from there.")
+        return 130
+    phase("training")
+    model.save(output / ".model.keras")
+    os.replace(output / ".model.keras", output / "model.keras")
+    export_latent_text(model, output / "saved_model")
+    phase("saving")
+
+    print("Evaluating on held-out sentences")
+    characters = isinstance(tokenizer, CharacterTokenizer)
+    scores, texts, (sentences, latents) = evaluation.evaluate(
+        model,
+        training,
+        held_out,
+        sizes=(4, 20) if characters else None,
+        split=list if characters else str.split,
+        num_samples=settings["num_samples"],
+        num_edited=settings["num_edited"],
+        seed=settings["seed"],
+    )
+    phase("evaluation")
+    pictures = draw_pictures(model, checkpoint.history, texts, sentences, latents)
+    for name, figure in pictures.items():
+        figure.savefig(output / name)
+    phase("pictures")
+
+    step = progress.steady_seconds()
+    tokens = settings["batch_size"] * float(np.mean([len(ids) - 1 for ids in token_ids]))
+    report = {
+        **scores,
+        "speed": {
+            # Of the steps that compiled nothing; "seconds" has all of them.
+            "training_tokens_per_second": tokens / step if step else None,
+            "generated_tokens_per_second": scores.pop("generated_tokens_per_second"),
+        },
+        "seconds": seconds,
+        "steps": checkpoint.steps,
+        "parameters": model.count_params(),
+        "sentences": {
+            "training": len(training),
+            "trained_on": len(token_ids),
+            "held_out": len(held_out),
+            "rebuilt": len(sentences),
+        },
+        "settings": settings,
+        "versions": {
+            "kerasattn": kerasattn.__version__,
+            "keras": keras.__version__,
+            "tensorflow": keras.src.backend.tensorflow.tf.__version__,
+            "python": platform.python_version(),
+        },
+    }
+    write_report(output, report, texts, pictures)
+    samples, ratio = report["samples"], report["samples"]["perplexity_ratio"]
+    print(f"Rebuilt exactly {scores['exact_match']:.1%}, characters "
+          f"{scores['character_accuracy']:.1%}; samples' trigram perplexity "
+          f"{samples['perplexity']:.0f}, {ratio:.2f} times that of held-out sentences. "
+          f"See {output / 'report.md'}.")  # fmt: skip
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("Stopped.", file=sys.stderr)
+        sys.exit(130)

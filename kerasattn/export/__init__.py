@@ -1,0 +1,5 @@
+"""SavedModels that take and return raw strings."""
+
+from kerasattn.export.latent_text import export_latent_text
+
+__all__ = ["export_latent_text"]

@@ -1,0 +1,30 @@
+"""Training curves."""
+
+from kerasattn.plotting.figures import new_figure
+
+
+def training_curves(history, log_scale=("perplexity",)):
+    """A panel for each metric over the steps.
+
+    Args:
+        history: list of dicts, each with `step` and metrics, as `ResumableCheckpoint.history`.
+        log_scale: names of metrics that are drawn on a logarithmic scale.
+
+    Returns:
+        A matplotlib figure.
+
+    Raises:
+        ValueError: if matplotlib is not installed, or the history has no metric.
+    """
+    names = list(dict.fromkeys(name for row in history for name in row if name != "step"))
+    if not names:
+        raise ValueError("The history holds no metric: expected dicts of `step` and metrics.")
+    figure = new_figure(4.2 * len(names), 3.2)
+    for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names):
+        points = [(row["step"], row[name]) for row in history if name in row]
+        axes.plot(*zip(*points), marker="." if len(points) < 20 else None)
+        axes.set(xlabel="step", title=name)
+        if name in log_scale and min(value for _, value in points) > 0:
+            axes.set_yscale("log")
+        axes.grid(alpha=0.3)
+    return figure

@@ -1,0 +1,72 @@
+"""Progress of training in one line, on a terminal or in a log."""
+
+import sys
+import time
+
+import keras
+
+
+class Progress(keras.callbacks.Callback):
+    """Prints steps, metrics and the seconds left: rewrites its line, or adds one now and then.
+
+    Args:
+        total_steps: int, the steps of the whole training.
+        done: int, the steps that were done before.
+        every: float, seconds between two lines; a terminal's line is rewritten each second.
+        stream: the file to write to; None is standard output.
+
+    Attributes:
+        step_seconds: list of float, the time of each step of this process.
+
+    Example:
+    >>> import sys
+    >>> import keras, numpy as np
+    >>> from kerasattn.training.progress import Progress
+    >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    >>> model.compile("sgd", "mse")
+    >>> progress = Progress(total_steps=2, stream=sys.stdout)
+    >>> _ = model.fit(np.zeros((4, 1)), np.zeros((4, 1)), batch_size=2, verbose=0,
+    ...               callbacks=[progress])
+    step 2 of 2, loss 0.000, ...
+    """
+
+    def __init__(self, total_steps, done=0, every=10.0, stream=None):
+        super().__init__()
+        self.total_steps, self.step = total_steps, done
+        self.stream = stream or sys.stdout
+        self.terminal = self.stream.isatty()
+        self.every = 1.0 if self.terminal else every
+        self.step_seconds = []
+        self._printed = time.monotonic()
+
+    def steady_seconds(self):
+        """The mean time of a step without those that compiled something: above 5 medians."""
+        ordered = sorted(self.step_seconds)
+        if not ordered:
+            return None
+        limit = 5 * ordered[len(ordered) // 2]
+        steady = [seconds for seconds in ordered if seconds <= limit]
+        return sum(steady) / len(steady)
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self._began = time.monotonic()
+
+    def on_train_batch_end(self, batch, logs=None):
+        now = time.monotonic()
+        self.step_seconds.append(now - self._began)
+        self.step += 1
+        if now - self._printed >= self.every or self.step >= self.total_steps:
+            self._printed = now
+            self._print(logs or {})
+
+    def on_train_end(self, logs=None):
+        if self.terminal:
+            print(file=self.stream)
+
+    def _print(self, logs):
+        left = (self.total_steps - self.step) * self.steady_seconds()
+        metrics = ", ".join(f"{name} {float(value):.3f}" for name, value in logs.items())
+        line = f"step {self.step} of {self.total_steps}, {metrics}, {left:.0f} s left"
+        end = "" if self.terminal else "\n"
+        start = "\r\033[K" if self.terminal else ""
+        print(f"{start}{line}", end=end, file=self.stream, flush=True)
