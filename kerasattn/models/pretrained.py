@@ -1,5 +1,6 @@
 """From a folder of weights to a model and back."""
 
+import inspect
 import logging
 import pathlib
 
@@ -36,14 +37,19 @@ class Pretrained:
         """
         folder = pathlib.Path(folder)
         form, config = find_format(folder, cls.formats)
+        path = folder / form.config_file
         try:
             arguments = form.arguments(config, folder)
-            arguments = {name: _revive(value) for name, value in arguments.items()}
-            model = cls(**{**arguments, **overrides})
+            arguments = {name: _revive(value) for name, value in arguments.items()} | overrides
+            # Keras itself ignores names that it does not know.
+            unknown = arguments.keys() - inspect.signature(cls.__init__).parameters.keys()
+            if unknown:
+                raise TypeError(f"there are no arguments {', '.join(sorted(unknown))}")
+            model = cls(**arguments)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(
-                f"No {cls.__name__} can be built from {folder / form.config_file} and the "
-                f"arguments given ({type(error).__name__}: {error})."
+                f"No {cls.__name__} can be built from {path} and the arguments given "
+                f"({type(error).__name__}: {error})."
             ) from error
         with form.open(folder) as source:
             report = load_weights(model, form.table, source, strict=strict, fresh=form.fresh)

@@ -77,9 +77,8 @@ class RoFormer(BaseModel):
         seed=None,
         dtype=None,
         name="roformer",
-        **kwargs,
     ):
-        config = {k: v for k, v in locals().items() if k not in ("self", "kwargs", "__class__")}
+        config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         _check(config)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         table_dim = embedding_dim or hidden_dim
@@ -167,7 +166,6 @@ class RoFormer(BaseModel):
             {"token_ids": token_ids, "segment_ids": given_segments, "padding_mask": given_mask},
             outputs,
             name=name,
-            **kwargs,
         )
 
         # === Config ===

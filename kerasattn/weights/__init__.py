@@ -1,4 +1,10 @@
-"""Weights of others: tables that name every tensor of a checkpoint, and what reads and writes."""
+"""Weights of others: tables that name every tensor of a checkpoint, and what reads and writes.
+
+A family is added with one file in `weights/tables/`: a `Table` of rows for each way in which its
+checkpoints are published, and for each a `Format` that says which files those are and how the
+config's sizes are called here. Its model class names them, `formats = tables.FORMATS`, and has
+`from_pretrained` and `save_pretrained`.
+"""
 
 from kerasattn.weights.formats import Format, find_format
 from kerasattn.weights.load import LoadReport, load_weights
