@@ -309,8 +309,9 @@ def write_report(output, report, texts, pictures):
     edits = [f"result {i + 1}" for i in range(6)]
     parts = [
         "# UniVAE",
-        f"{sizes['training']:,} sentences to train on, {sizes['held_out']:,} held out, of which "
-        f"{sizes['rebuilt']:,} were rebuilt; {report['parameters']:,} parameters; {layers} latents.",
+        f"{sizes['training']:,} sentences to train on, {sizes['held_out']:,} held out, "
+        f"{sizes['rebuilt']:,} of these rebuilt; {report['parameters']:,} parameters, "
+        f"{layers} latents.",
         "## Numbers",
         table(["on held-out sentences", ""], rows),
         "## Random samples",
