@@ -10,9 +10,11 @@ __version__ = "0.1.0"
 __all__ = [
     "data",
     "decoding",
+    "export",
     "layers",
     "models",
     "ops",
+    "plotting",
     "testing",
     "tokenizers",
     "training",
