@@ -18,7 +18,7 @@ GOLDEN_FOLDERS = (HERE.parent.parent / "shared" / "golden", HERE / "golden")
 
 @pytest.fixture(autouse=True)
 def _fixed_start():
-    """Each test starts from the same seed and policy, and leaves no graph behind."""
+    """Each test starts from the same seed and the same policy."""
     keras.utils.set_random_seed(7)
     yield
     keras.config.set_dtype_policy("float32")
