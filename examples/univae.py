@@ -13,6 +13,7 @@ https://kexue.fm/archives/8475.
 import argparse
 import contextlib
 import hashlib
+import importlib.metadata
 import json
 import os
 import platform
@@ -121,7 +122,7 @@ def parse_arguments(arguments):
         ("seed", int, "of everything random"),
     ):  # fmt: skip
         default = "" if DEFAULTS[name] is None else f" (default {DEFAULTS[name]})"
-        add(f"--{name.replace('_', '-')}", type=kind, metavar="N", help=text + default)
+        add(option(name), type=kind, metavar="N", help=text + default)
     return parser.parse_args(arguments)
 
 
@@ -135,20 +136,24 @@ def make_settings(arguments):
         settings["max_length"] = None  # from the corpus
     for name in ("steps", "batch_size", "held_out", "limit"):
         if settings[name] is not None and settings[name] < 1:
-            stop(f"--{name.replace('_', '-')} must be at least 1, got {settings[name]}.")
+            stop(f"{option(name)} must be at least 1, got {settings[name]}.")
     if resume:
         try:
             before = json.loads((output / "settings.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             stop(f"{output} holds no run to go on with; leave out --resume to start one.")
-        other = [f"--{k.replace('_', '-')} {before.get(k)}" for k, v in given.items()
-                 if before.get(k) != v]  # fmt: skip
+        other = [f"{option(k)} {before.get(k)}" for k, v in given.items() if before.get(k) != v]
         if other:
             stop(f"The run in {output} was started with {', '.join(other)}: say the same, or "
                  "leave it out.")  # fmt: skip
         settings = before
     check_writable(output)
     return settings, output, resume
+
+
+def option(name):
+    """The command line's name of a setting."""
+    return "--from" if name == "start_from" else f"--{name.replace('_', '-')}"
 
 
 def check_writable(folder):
@@ -236,7 +241,8 @@ def train(model, token_ids, settings, checkpoint):
     model.compile(keras.optimizers.Adam(rate, beta_2=0.98, global_clipnorm=settings["clip_norm"]))
     guides = {"gaussian": [AnnealWeight(steps=max(1, steps // 2))], "quantized": [CodeUsage()]}
     if checkpoint.path.exists():
-        checkpoint.restore(model)
+        with one_line_errors():
+            checkpoint.restore(model)
     progress = Progress(steps, checkpoint.steps)
     for part in checkpoint.parts(steps, settings["report_every"]):
         batches = data.bucketed_batches(
@@ -271,7 +277,7 @@ def draw_pictures(model, history, texts, sentences, latents):
     }
     if len(latents) >= 3:
         lengths = [len(sentence) for sentence in sentences]
-        endings = [ENDINGS.get(sentence[-1], "other") for sentence in sentences]
+        endings = [ENDINGS.get(sentence[-1:], "other") for sentence in sentences]
         latents = latents[some]
         pictures["latents_length.png"] = plotting.latent_map(latents, lengths[some], "characters")
         pictures["latents_ending.png"] = plotting.latent_map(latents, endings[some], "ends in")
@@ -395,7 +401,9 @@ def main(arguments=None):
             stop(f"Every sentence of {settings['corpus']} has more than {settings['max_length']} "
                  "tokens: cut them, or give --max-length.")  # fmt: skip
         model = build_model(settings, tokenizer)
-        fingerprint = hashlib.blake2b("\n".join(training).encode(), digest_size=8).hexdigest()
+        fingerprint = hashlib.blake2b(
+            "\n".join(training).encode("utf-8", "replace"), digest_size=8
+        ).hexdigest()
         if resume and settings.get("corpus_hash") != fingerprint:
             stop(f"The corpus is not the one with which the run in {output} was started.")
         settings["corpus_hash"] = fingerprint
@@ -408,8 +416,7 @@ def main(arguments=None):
           f"{tokenizer.vocabulary_size:,}, {model.count_params():,} parameters")  # fmt: skip
     phase("reading")
 
-    with one_line_errors():
-        progress = train(model, token_ids, settings, checkpoint)
+    progress = train(model, token_ids, settings, checkpoint)
     if checkpoint.interrupted:
         print(f"Stopped after step {checkpoint.steps}; --resume goes on from there.")
         return 130
@@ -437,15 +444,12 @@ def main(arguments=None):
         figure.savefig(output / name)
     phase("pictures")
 
-    step = progress.steady_seconds()
-    tokens = settings["batch_size"] * float(np.mean([len(ids) - 1 for ids in token_ids]))
+    # Of the steps that compiled nothing; "seconds" has all of them.
+    step, batch = progress.steady_seconds(), min(settings["batch_size"], len(token_ids))
+    tokens = batch * float(np.mean([len(ids) - 1 for ids in token_ids]))
+    scores["speed"]["training_tokens_per_second"] = tokens / step if step else None
     report = {
         **scores,
-        "speed": {
-            # Of the steps that compiled nothing; "seconds" has all of them.
-            "training_tokens_per_second": tokens / step if step else None,
-            "generated_tokens_per_second": scores.pop("generated_tokens_per_second"),
-        },
         "seconds": seconds,
         "steps": checkpoint.steps,
         "parameters": model.count_params(),
@@ -459,7 +463,7 @@ def main(arguments=None):
         "versions": {
             "kerasattn": kerasattn.__version__,
             "keras": keras.__version__,
-            "tensorflow": keras.src.backend.tensorflow.tf.__version__,
+            "tensorflow": importlib.metadata.version("tensorflow"),
             "python": platform.python_version(),
         },
     }

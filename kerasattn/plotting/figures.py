@@ -1,7 +1,6 @@
 """An empty figure, and labels that its fonts can draw."""
 
 import functools
-import importlib.util
 import re
 from pathlib import Path
 
@@ -9,8 +8,6 @@ CJK = re.compile(
     "CJK|Source Han|WenQuanYi|AR PL|UMing|UKai|Hei|Song|Kai|Ming|PingFang|YaHei|JhengHei|Sun"
     "|Droid Sans Fallback|Arial Unicode|Unifont|Hiragino|Gothic",
 )
-# Packages that bring a font with them, beside those that the system has installed.
-FONT_PACKAGES = ("mplfonts",)
 
 
 def new_figure(width, height):
@@ -29,42 +26,35 @@ def new_figure(width, height):
 def label_style(labels):
     """The labels, and keyword arguments of the text that can draw them.
 
-    Where no installed font has a character, the labels are numbers from 1 on: an empty box
-    tells less.
+    Where no installed font has a label's characters, it becomes its number, from 1 on: empty boxes
+    would tell less.
 
     Returns:
-        list of str, dict for matplotlib's text functions, bool: whether the labels are kept.
+        list of str, dict for matplotlib's text functions, bool: whether all labels are kept.
     """
     characters = frozenset("".join(labels)) - {" "}
-    default = font_file()
+    default = _default_font()
     if characters <= _characters(default):
         return list(labels), {}, True
-    for path in _cjk_fonts():
-        if characters <= _characters(path) | _characters(default):
-            from matplotlib import font_manager
-
-            if path not in {font.fname for font in font_manager.fontManager.ttflist}:
-                font_manager.fontManager.addfont(path)
-            name = font_manager.FontProperties(fname=path).get_name()
-            return list(labels), {"fontfamily": [name, "DejaVu Sans"]}, True
-    return [str(i) for i in range(1, len(labels) + 1)], {}, False
+    for font in _fonts():
+        if characters <= _characters(font.fname) | _characters(default):
+            return list(labels), {"fontfamily": [font.name, "DejaVu Sans"]}, True
+    known = _characters(default) | {" "}
+    return [x if known.issuperset(x) else str(i + 1) for i, x in enumerate(labels)], {}, False
 
 
-def font_file():
+def _default_font():
     """The font that comes with matplotlib."""
     import matplotlib
 
     return str(Path(matplotlib.get_data_path(), "fonts", "ttf", "DejaVuSans.ttf"))
 
 
-def _cjk_fonts():
+def _fonts():
+    """The installed fonts that may have Chinese, Japanese or Korean characters."""
     from matplotlib import font_manager
 
-    yield from (f.fname for f in font_manager.fontManager.ttflist if CJK.search(f.name))
-    for package in FONT_PACKAGES:
-        spec = importlib.util.find_spec(package)
-        for folder in (spec.submodule_search_locations or ()) if spec else ():
-            yield from (str(path) for path in sorted(Path(folder).rglob("*.[ot]tf")))
+    return [font for font in font_manager.fontManager.ttflist if CJK.search(font.name)]
 
 
 @functools.cache

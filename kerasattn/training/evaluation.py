@@ -231,7 +231,7 @@ def evaluate(
         "rate_bits": rate_bits(model, sentences),
         "latent_use": latent_use(model, sentences[:500], draw),
         "replacements": {},
-        "generated_tokens_per_second": written / seconds,
+        "speed": {"generated_tokens_per_second": written / seconds},
     }
 
     layers = model.latent_shape[0]
