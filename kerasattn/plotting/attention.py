@@ -20,6 +20,14 @@ def attention_step(weights, tokens, step, latent="z"):
 
     Raises:
         ValueError: if matplotlib is not installed, or the step is out of range.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.plotting import attention_step
+    >>> weights = [np.full((2, 3, 3), 1 / 3), np.full((2, 3, 4), 1 / 4)]  # the second has a latent
+    >>> figure = attention_step(weights, ["[CLS]", "a", "b"], step=2)
+    >>> figure.axes[0].images[0].get_array().shape  # 2 layers of 2 heads; z and 3 tokens
+    (4, 4)
     """
     weights = [np.asarray(layer, "float32") for layer in weights]
     heads, queries = weights[0].shape[:2]

@@ -8,6 +8,7 @@ CJK = re.compile(
     "CJK|Source Han|WenQuanYi|AR PL|UMing|UKai|Hei|Song|Kai|Ming|PingFang|YaHei|JhengHei|Sun"
     "|Droid Sans Fallback|Arial Unicode|Unifont|Hiragino|Gothic",
 )
+PLAIN = {"parse_math": False}  # a dollar sign is one
 
 
 def new_figure(width, height):
@@ -35,12 +36,12 @@ def label_style(labels):
     characters = frozenset("".join(labels)) - {" "}
     default = _default_font()
     if characters <= _characters(default):
-        return list(labels), {}, True
+        return list(labels), PLAIN, True
     for font in _fonts():
         if characters <= _characters(font.fname) | _characters(default):
-            return list(labels), {"fontfamily": [font.name, "DejaVu Sans"]}, True
+            return list(labels), {**PLAIN, "fontfamily": [font.name, "DejaVu Sans"]}, True
     known = _characters(default) | {" "}
-    return [x if known.issuperset(x) else str(i + 1) for i, x in enumerate(labels)], {}, False
+    return [x if known.issuperset(x) else str(i + 1) for i, x in enumerate(labels)], PLAIN, False
 
 
 def _default_font():

@@ -18,6 +18,14 @@ def latent_map(latents, values, name):
 
     Raises:
         ValueError: if matplotlib is not installed, or shapes do not agree.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.plotting import latent_map
+    >>> latents = np.random.default_rng(0).normal(size=(9, 2, 4))
+    >>> figure = latent_map(latents, ["odd", "even", "odd"] * 3, "kind")
+    >>> [axes.get_title() for axes in figure.axes]
+    ['latent 1', 'latent 2']
     """
     latents = np.asarray(latents, "float32")
     if latents.ndim != 3 or len(latents) != len(values) or len(latents) < 3:
@@ -68,6 +76,12 @@ def similarity(texts, title=""):
 
     Raises:
         ValueError: if matplotlib is not installed, or there is no text.
+
+    Example:
+    >>> from kerasattn.plotting import similarity
+    >>> figure = similarity(["abc", "abd", "xyz"])
+    >>> figure.axes[0].images[0].get_array()[0].round(2).tolist()
+    [1.0, 0.67, 0.0]
     """
     if not texts:
         raise ValueError("There are no texts to compare.")

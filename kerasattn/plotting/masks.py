@@ -18,6 +18,13 @@ def mask_grid(masks, labels=None):
 
     Raises:
         ValueError: if matplotlib is not installed, or a mask has fewer than two axes.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.plotting import mask_grid
+    >>> figure = mask_grid({"causal": np.tri(4), "all": np.ones((4, 4))})
+    >>> [axes.get_title() for axes in figure.axes]
+    ['causal', 'all']
     """
     figure = new_figure(0.6 + 2.8 * len(masks), 3.0)
     panels = figure.subplots(1, len(masks), squeeze=False)[0]

@@ -15,6 +15,12 @@ def training_curves(history, log_scale=("perplexity",)):
 
     Raises:
         ValueError: if matplotlib is not installed, or the history has no metric.
+
+    Example:
+    >>> from kerasattn.plotting import training_curves
+    >>> figure = training_curves([{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}])
+    >>> figure.axes[0].lines[0].get_xydata().tolist()
+    [[1.0, 2.0], [2.0, 1.0]]
     """
     names = list(dict.fromkeys(name for row in history for name in row if name != "step"))
     if not names:

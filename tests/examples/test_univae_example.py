@@ -1,0 +1,279 @@
+"""The main job at its small setting: files, numbers, stopping and resuming, bad input."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("the example makes SavedModels", allow_module_level=True)
+
+from kerasattn.models import load_model
+from kerasattn.training.checkpoint import ResumableCheckpoint
+
+SCRIPT = Path(__file__).parents[2] / "examples" / "univae.py"
+SENTENCES = ["今日好熱。", "聽日落雨？", "我哋去邊度食飯", "佢唔係好鍾意"]
+
+
+@pytest.fixture(scope="session")
+def example():
+    spec = importlib.util.spec_from_file_location("univae_example", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory):
+    """200 sentences that a grammar makes, enough for what is tested here."""
+    subjects, verbs, objects = (
+        "我你佢",
+        ["食咗", "想買", "睇緊", "唔鍾意"],
+        ["飯", "魚", "書", "戲"],
+    )
+    texts = [
+        f"{a}{b}{c}{d}"
+        for a in subjects
+        for b in verbs
+        for c in objects
+        for d in ("。", "？", "呀", "")
+    ]
+    path = tmp_path_factory.mktemp("corpus") / "corpus.txt"
+    path.write_text("\n".join(texts), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def small(example, tmp_path_factory):
+    """The folder of one run at the small setting, on the Cantonese corpus if it is installed."""
+    folder = tmp_path_factory.mktemp("univae") / "new" / "folder"
+    assert example.main(["--small", "--output", str(folder)]) == 0
+    return folder
+
+
+# === What it writes ===
+
+
+def test_the_report_has_all_numbers(small):
+    report = json.loads((small / "report.json").read_text(encoding="utf-8"))
+    for name in ("exact_match", "character_accuracy"):
+        assert 0 <= report[name] <= 1
+    assert 0 <= report["bleu"] <= 100
+    assert report["perplexity"] > 1
+    samples = report["samples"]
+    assert samples["perplexity_ratio"] == pytest.approx(
+        samples["perplexity"] / samples["perplexity_held_out"]
+    )
+    assert 0 < samples["distinct_2_held_out"] <= 1
+    assert 0 <= samples["copies"] <= 1
+    assert 0 <= samples["length_total_variation"] <= 1
+    layers = report["settings"]["num_latent_layers"]
+    assert len(report["latent_use"]) == len(report["rate_bits"]["layers"]) == layers
+    assert set(report["replacements"]) == {"nothing", "lower half", "top layer", "everything"}
+    for scores in report["replacements"].values():
+        assert set(scores) == {"content", "function_words", "punctuation", "length", "pattern"}
+    assert report["speed"]["training_tokens_per_second"] > 0
+    assert report["speed"]["generated_tokens_per_second"] > 0
+    assert {"training", "evaluation", "saving", "pictures"} <= set(report["seconds"])
+    assert report["steps"] == report["settings"]["steps"]
+
+
+def test_the_page_shows_the_four_displays_and_the_pictures(small):
+    page = (small / "report.md").read_text(encoding="utf-8")
+    for title in ("Random samples", "Original and reconstruction", "lower half", "top layer"):
+        assert title in page
+    section = page.split("## Random samples")[1].split("##")[0]
+    assert sum(line.startswith("| ") for line in section.splitlines()) == 2 + 20
+    pictures = [line.split("(")[1][:-1] for line in page.splitlines() if line.startswith("![")]
+    assert len(pictures) == 5
+    for name in pictures:
+        assert (small / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_both_saved_forms_give_the_same_in_a_new_process(small, tmp_path):
+    model = load_model(small / "model.keras", compile=False)
+    latents = model.encode(SENTENCES)
+    texts = model.generate(latents)
+    _run(
+        """
+        import json, sys
+        import numpy as np
+        import tensorflow as tf, tensorflow_text
+        folder, out, *sentences = sys.argv[1:]
+        loaded = tf.saved_model.load(folder)
+        latents = loaded.encode(tf.constant(sentences))
+        texts = [t.decode() for t in loaded.decode(latents).numpy()]
+        named = loaded.signatures["encode"](tf.constant(sentences))["latents"]
+        assert np.array_equal(named, latents)
+        one = loaded.signatures["decode"](latents=latents[:1])["text"].numpy()[0].decode()
+        assert one == texts[0] and "kerasattn" not in sys.modules
+        np.savez(out, latents=latents, texts=np.array(texts))
+        """,
+        small / "saved_model", tmp_path / "exported.npz", *SENTENCES,
+    )  # fmt: skip
+    _run(
+        """
+        import sys
+        import numpy as np
+        from kerasattn.models import load_model
+        path, out, *sentences = sys.argv[1:]
+        model = load_model(path)
+        latents = model.encode(sentences)
+        np.savez(out, latents=latents, texts=np.array(model.generate(latents)))
+        """,
+        small / "model.keras", tmp_path / "loaded.npz", *SENTENCES,
+    )  # fmt: skip
+    for name in ("exported.npz", "loaded.npz"):
+        with np.load(tmp_path / name) as other:
+            np.testing.assert_allclose(other["latents"], latents, atol=1e-5)
+            assert other["texts"].tolist() == texts
+
+
+def _run(code, *arguments):
+    lines = [line[8:] for line in code.splitlines()]
+    environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+# === Stop and resume ===
+
+FEW = ["--small", "--steps", "9", "--latent-dim", "4", "--hidden-dim", "16", "--batch-size", "8"]
+
+
+def _train(example, output, corpus, *more):
+    """The training of the script alone: (exit code, checkpoint), without the evaluation."""
+    return example.main([*FEW, "--corpus", str(corpus), "--output", str(output), *more])
+
+
+@pytest.fixture
+def training_only(example, monkeypatch):
+    """Ends the script when the training is over."""
+
+    def saved(model, folder):
+        raise StopIteration
+
+    monkeypatch.setattr(example, "export_latent_text", saved)
+
+
+def test_stopped_and_resumed_is_as_if_it_was_not(
+    example, corpus, tmp_path, monkeypatch, training_only
+):
+    with pytest.raises(StopIteration):
+        _train(example, tmp_path / "whole", corpus)
+
+    original = ResumableCheckpoint.on_train_batch_end
+
+    def stop_at_5(self, batch, logs=None):
+        if self._epoch_start + batch + 1 == 5:
+            self._on_signal(2, None)
+        original(self, batch, logs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ResumableCheckpoint, "on_train_batch_end", stop_at_5)
+        assert _train(example, tmp_path / "parts", corpus) == 130
+    assert not (tmp_path / "parts" / "model.keras").exists()
+    keras.utils.set_random_seed(99)
+    with pytest.raises(StopIteration):
+        example.main(["--output", str(tmp_path / "parts"), "--resume"])
+
+    whole, parts = (load_model(tmp_path / name / "model.keras") for name in ("whole", "parts"))
+    assert int(whole.optimizer.iterations) == int(parts.optimizer.iterations) == 9
+    for a, b in zip(whole.weights, parts.weights, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=a.path)
+
+
+# === Bad input: one clear line each ===
+
+
+def _complaint(example, capsys, *arguments):
+    with pytest.raises(SystemExit) as stopped:
+        example.main([str(argument) for argument in arguments])
+    assert stopped.value.code == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1, lines
+    return lines[0]
+
+
+@pytest.mark.parametrize(
+    "content, complaint",
+    [
+        (None, "There is no corpus file"),
+        (b"", "is empty"),
+        (b"\xff\x00\x12\x80", "is not UTF-8 text"),
+        ("今日好熱\n今日好熱\n".encode(), "1 different sentence;"),
+    ],
+)
+def test_bad_corpus(example, capsys, tmp_path, content, complaint):
+    path = tmp_path / "corpus.txt"
+    if content is not None:
+        path.write_bytes(content)
+    line = _complaint(example, capsys, "--corpus", path, "--output", tmp_path / "out")
+    assert complaint in line and "corpus.txt" in line
+
+
+def test_output_that_cannot_be_written(example, capsys, tmp_path):
+    (tmp_path / "file").write_text("")
+    line = _complaint(example, capsys, "--output", tmp_path / "file" / "folder")
+    assert "can't be written" in line
+
+
+def test_start_from_what_is_no_model(example, capsys, tmp_path, corpus):
+    options = ["--corpus", corpus, "--output", tmp_path / "out", "--from"]
+    assert "nowhere" in _complaint(example, capsys, *options, tmp_path / "nowhere")
+    (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]))
+    assert str(tmp_path) in _complaint(example, capsys, *options, tmp_path)
+
+
+def test_a_truncated_model(example, capsys, tmp_path, corpus, small):
+    whole = (small / "model.keras").read_bytes()
+    for size in (0, 1000, len(whole) // 2, len(whole) - 1):
+        (tmp_path / "model.keras").write_bytes(whole[:size])
+        options = ["--corpus", corpus, "--output", tmp_path / "out"]
+        line = _complaint(example, capsys, *options, "--from", tmp_path / "model.keras")
+        assert "truncated" in line
+    damaged = bytearray(whole)
+    damaged[len(whole) // 2] ^= 0xFF
+    (tmp_path / "model.keras").write_bytes(damaged)
+    with pytest.raises(ValueError, match="damaged"):
+        load_model(tmp_path / "model.keras")
+
+
+def test_resume_needs_a_run(example, capsys, tmp_path, small, corpus):
+    assert "no run" in _complaint(example, capsys, "--resume", "--output", tmp_path / "none")
+    line = _complaint(example, capsys, "--resume", "--output", small, "--latent-dim", "5")
+    assert "--latent-dim 8" in line
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / "settings.json").write_bytes((small / "settings.json").read_bytes())
+    assert "no checkpoint" in _complaint(example, capsys, "--resume", "--output", copy)
+    whole = (small / "training.npz").read_bytes()
+    (copy / "training.npz").write_bytes(whole[: len(whole) // 2])
+    assert "truncated" in _complaint(example, capsys, "--resume", "--output", copy)
+
+
+@pytest.mark.parametrize(
+    "options, complaint",
+    [
+        (["--steps", "0"], "--steps must be at least 1"),
+        (["--latent", "cauchy"], "invalid choice"),
+        (["--num-latent-layers", "3"], "num_latent_layers must be from 1 to num_layers - 1 = 2"),
+        (["--hidden-dim", "31"], "must divide hidden_dim"),
+        (["--max-length", "3"], "more than 3 tokens"),
+    ],
+)
+def test_settings_that_do_not_go(example, capsys, tmp_path, corpus, options, complaint):
+    options = ["--small", "--corpus", corpus, "--output", tmp_path / "out", *options]
+    assert complaint in _complaint(example, capsys, *options)

@@ -1,0 +1,69 @@
+"""SavedModels of strings to latents and back."""
+
+import keras
+import numpy as np
+import pytest
+
+if keras.backend.backend() != "tensorflow":
+    pytest.skip("SavedModels need TensorFlow", allow_module_level=True)
+
+import tensorflow as tf
+
+from kerasattn import decoding
+from kerasattn.export import export_latent_text
+from kerasattn.models import UniVAE
+from kerasattn.tokenizers import WordPieceTokenizer
+
+TEXTS = ["where are you going?", "how are you", "what is it?", "I am going", "you?"]
+SIZES = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=16, num_latent_layers=1)
+
+
+@pytest.fixture(scope="module")
+def model():
+    tokenizer = WordPieceTokenizer.build(TEXTS * 2, vocabulary_size=60)
+    model = UniVAE(
+        tokenizer.vocabulary_size,
+        **SIZES,
+        latent_dim=4,
+        max_length=10,
+        length="conditioned",
+        initializer_range=0.5,
+        tokenizer=tokenizer,
+    )
+    return model
+
+
+def test_equal_to_the_model_for_any_batch(model, tmp_path):
+    export_latent_text(model, tmp_path / "saved")
+    loaded = tf.saved_model.load(str(tmp_path / "saved"))
+    latents = model.encode(TEXTS)
+    np.testing.assert_allclose(loaded.encode(tf.constant(TEXTS)), latents, atol=1e-5)
+    lengths = np.array([4, 6, 8, 10, 5], "int32")
+    texts = model.generate(latents, lengths=lengths)
+    for rows in (slice(0, 5), slice(2, 3), slice(0, 0)):
+        found = loaded.decode(tf.constant(latents[rows]), tf.constant(lengths[rows]))
+        assert [text.decode() for text in found.numpy()] == texts[rows]
+    signature = loaded.signatures["decode"]
+    assert set(signature.structured_input_signature[1]) == {"latents", "lengths"}
+    assert set(loaded.signatures["encode"].structured_outputs) == {"latents"}
+
+
+def test_beam_search(model, tmp_path):
+    beam = decoding.Beam(3)
+    export_latent_text(model, tmp_path / "saved", strategy=beam)
+    loaded = tf.saved_model.load(str(tmp_path / "saved"))
+    latents = model.encode(TEXTS)
+    lengths = np.full(len(TEXTS), 8, "int32")
+    found = loaded.decode(tf.constant(latents), tf.constant(lengths)).numpy()
+    assert [text.decode() for text in found] == model.generate(latents, beam, lengths=lengths)
+
+
+def test_what_cannot_be_exported(model, tmp_path):
+    with pytest.raises(ValueError, match="Greedy"):
+        export_latent_text(model, tmp_path, strategy=decoding.Sampling())
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="can't be written"):
+        export_latent_text(model, tmp_path / "file" / "folder")
+    bare = UniVAE(30, **SIZES, latent_dim=4, max_length=8)
+    with pytest.raises(ValueError, match="tokenizer"):
+        export_latent_text(bare, tmp_path)

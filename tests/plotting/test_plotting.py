@@ -1,0 +1,90 @@
+"""Pictures show the numbers they are given, with labels that can be drawn."""
+
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from kerasattn import plotting
+from kerasattn.plotting import figures
+
+
+def saved(figure, tmp_path):
+    """The picture's file; a missing glyph is a warning, which is an error here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure.savefig(tmp_path / "picture.png")
+    return (tmp_path / "picture.png").read_bytes()
+
+
+def test_attention_of_a_step(tmp_path):
+    rng = np.random.default_rng(0)
+    plain = rng.dirichlet(np.ones(4), size=(2, 4))  # (heads, query, key)
+    latent = rng.dirichlet(np.ones(5), size=(2, 4))
+    figure = plotting.attention_step([plain, latent], ["[CLS]", "今", "日", "[SEP]"], step=2)
+    shown = figure.axes[0].images[0].get_array()
+    assert shown.mask[:2, 0].all()  # a plain layer has no latent
+    np.testing.assert_allclose(shown[:2, 1:], plain[:, 2, :3], rtol=1e-6)
+    np.testing.assert_allclose(shown[2:], latent[:, 2, :4], rtol=1e-6)
+    labels = [text.get_text() for text in figure.axes[0].get_xticklabels()]
+    assert labels in (["z", "[CLS]", "今", "日"], ["z", "[CLS]", "2", "3"])
+    assert saved(figure, tmp_path).startswith(b"\x89PNG")
+    with pytest.raises(ValueError, match="step must be from 0 to 3"):
+        plotting.attention_step([plain], list("abcd"), step=4)
+
+
+def test_map_shows_the_axes_of_greatest_difference(tmp_path):
+    rng = np.random.default_rng(0)
+    plane = rng.normal(size=(50, 2)) * [5.0, 2.0]
+    turn = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    points = np.pad(plane, [(0, 0), (0, 4)]) @ turn + 3.0
+    figure = plotting.latent_map(points[:, None], np.arange(50), "number")
+    shown = np.asarray(figure.axes[0].collections[0].get_offsets())
+    centred = plane - plane.mean(axis=0)
+    np.testing.assert_allclose(  # the same up to a turn of the plane: all distances
+        np.linalg.norm(shown[:, None] - shown, axis=-1),
+        np.linalg.norm(centred[:, None] - centred, axis=-1),
+        atol=1e-3,
+    )
+    saved(figure, tmp_path)
+    saved(plotting.latent_map(points[:, None], ["a", "b"] * 25, "kind"), tmp_path)
+    with pytest.raises(ValueError, match="n >= 3"):
+        plotting.latent_map(points, np.arange(50), "number")
+
+
+def test_similarity_counts_common_characters(tmp_path):
+    figure = plotting.similarity(["aab", "abb", "cc", ""], "$a$ title")
+    shares = figure.axes[0].images[0].get_array()
+    expected = [[1, 2 / 3, 0, 0], [2 / 3, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    np.testing.assert_allclose(shares, expected)
+    saved(plotting.similarity(["$5 or $6", "今日好熱", "x_1^2"]), tmp_path)
+
+
+def test_mask_and_curves(tmp_path):
+    mask = np.tri(3, dtype=bool)[None, None]
+    figure = plotting.mask_grid({"causal": mask}, labels=["今", "日", "a"])
+    np.testing.assert_array_equal(figure.axes[0].images[0].get_array(), np.tri(3))
+    saved(figure, tmp_path)
+    with pytest.raises(ValueError, match="query and a key"):
+        plotting.mask_grid({"flat": np.ones(3)})
+    history = [{"step": 10, "loss": 2.0, "perplexity": 7.4}, {"step": 20, "loss": 1.0}]
+    figure = plotting.training_curves(history)
+    assert [axes.get_title() for axes in figure.axes] == ["loss", "perplexity"]
+    assert figure.axes[1].lines[0].get_xydata().tolist() == [[10.0, 7.4]]
+    saved(figure, tmp_path)
+    with pytest.raises(ValueError, match="no metric"):
+        plotting.training_curves([{"step": 1}])
+
+
+def test_labels_without_a_font_become_numbers(monkeypatch):
+    monkeypatch.setattr(figures, "_fonts", list)
+    assert figures.label_style(["[CLS]", "今", "a"])[0] == ["[CLS]", "2", "a"]
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ValueError, match=r"kerasattn\[plotting\]"):
+        plotting.training_curves([{"step": 1, "loss": 1.0}])
