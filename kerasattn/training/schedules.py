@@ -1,0 +1,54 @@
+"""Learning rates that follow the progress of training."""
+
+import math
+
+import keras
+
+
+class WarmupCosine(keras.callbacks.Callback):
+    """Raises the learning rate linearly, then lowers it along a cosine, to `final` of the peak.
+
+    As a callback it may be told the number of steps after training has begun, which a schedule
+    compiled into the step may not, and it goes on where a resumed run was.
+
+    Args:
+        peak: float > 0, the highest learning rate.
+        total_steps: int >= 1, steps of the whole training; the attribute may be changed.
+        warmup_steps: int >= 0, until the peak is reached.
+        done: int >= 0, steps that were done before.
+        final: float in [0, 1], the share of the peak at the end.
+
+    Raises:
+        ValueError: if a number is out of its range.
+
+    Example:
+    >>> from kerasattn.training.schedules import WarmupCosine
+    >>> schedule = WarmupCosine(peak=1.0, total_steps=100, warmup_steps=10)
+    >>> [round(schedule.rate(step), 3) for step in (0, 9, 54, 99)]
+    [0.1, 1.0, 0.505, 0.01]
+
+    Source: https://arxiv.org/abs/1608.03983, equation 5.
+    """
+
+    def __init__(self, peak, total_steps, warmup_steps=0, done=0, final=0.01):
+        super().__init__()
+        if not (peak > 0 and total_steps >= 1 and warmup_steps >= 0 and 0 <= final <= 1):
+            raise ValueError(
+                "WarmupCosine needs peak > 0, total_steps >= 1, warmup_steps >= 0 and final in "
+                f"[0, 1], got {peak}, {total_steps}, {warmup_steps} and {final}."
+            )
+        self.peak, self.total_steps, self.warmup_steps = peak, total_steps, warmup_steps
+        self.step, self.final = done, final
+
+    def rate(self, step):
+        """The learning rate of a step, counted from 0."""
+        if step < self.warmup_steps:
+            return self.peak * (step + 1) / self.warmup_steps
+        left = max(1, self.total_steps - self.warmup_steps)
+        progress = min(1.0, (step + 1 - self.warmup_steps) / left)
+        cosine = (1 + math.cos(math.pi * progress)) / 2
+        return self.peak * (self.final + (1 - self.final) * cosine)
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self.model.optimizer.learning_rate = self.rate(self.step)
+        self.step += 1
