@@ -28,7 +28,7 @@ class MultiHeadAttention(keras.layers.Layer):
         value: (batch, key, dim), by default the query.
         key: (batch, key, dim), by default the value.
         attention_mask: bool, True = may attend, (query, key), (batch, query, key) or broadcastable
-            to (batch, num_heads, query, key). The Keras masks of query, value and key hide keys too.
+            to (batch, num_heads, query, key). Keras' masks of query, value and key hide keys too.
         bias: float, broadcastable to (batch, num_heads, query, key), added to the scores.
         query_positions, key_positions: int (batch or 1, query), (batch or 1, key), for `rotary`;
             by default 0, 1, 2, ...
@@ -78,7 +78,8 @@ class MultiHeadAttention(keras.layers.Layer):
             raise ValueError(f"num_heads must be at least 1, got {num_heads}.")
         if num_heads % (num_key_value_heads or num_heads):
             raise ValueError(
-                f"num_key_value_heads must divide num_heads = {num_heads}, got {num_key_value_heads}."
+                f"num_key_value_heads must divide num_heads = {num_heads}, got "
+                f"{num_key_value_heads}."
             )
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout must be in [0, 1), got {dropout}.")
@@ -175,7 +176,9 @@ class MultiHeadAttention(keras.layers.Layer):
             more_masks = [written[None, None, None, :]]
         for more in more_masks:
             shape = (query.shape[0], self.num_heads, query.shape[1], keys.shape[1])
-            attention_mask = more if attention_mask is None else as_mask(attention_mask, shape) & more
+            if attention_mask is not None:
+                more = as_mask(attention_mask, shape) & more
+            attention_mask = more
 
         mixed, weights, scores = dot_product_attention(
             queries,

@@ -89,8 +89,8 @@ def as_mask(attention_mask, shape):
     attention_mask = ops.convert_to_tensor(attention_mask)
     given = tuple(attention_mask.shape)
     takes = (
-        "attention_mask takes booleans, True where a query may attend to a key, of a shape (query, key), "
-        "(batch, query, key) or one that broadcasts to (batch, heads, query, key) = "
+        "attention_mask takes booleans, True where a query may attend to a key, of a shape "
+        "(query, key), (batch, query, key) or one that broadcasts to (batch, heads, query, key) = "
         f"{tuple(shape)}"
     )
     dtype = keras.backend.standardize_dtype(attention_mask.dtype)

@@ -58,7 +58,7 @@ def prefix(segment_ids):
 
 
 def autoencoder(segment_ids, latent=False):
-    """UniAE: segment 0 is read both ways, segment 1 is written left to right, neither sees the other.
+    """UniAE: segment 0 is read both ways, 1 written left to right, neither sees the other.
 
     With `latent` the first column, which carries the latent vector, is open to every query.
 

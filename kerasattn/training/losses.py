@@ -5,7 +5,10 @@ from keras import ops
 
 
 def token_cross_entropy(token_ids, logits):
-    """-log p of each token, in nats and float32: (batch, length), (batch, length, vocabulary) -> (batch, length)."""
+    """-log p of each token, in nats and float32.
+
+    (batch, length), (batch, length, vocabulary) -> (batch, length).
+    """
     logits = ops.cast(logits, "float32")
     return keras.losses.sparse_categorical_crossentropy(token_ids, logits, from_logits=True)
 
