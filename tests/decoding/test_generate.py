@@ -1,3 +1,4 @@
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -298,3 +299,44 @@ def test_empty_batch(markov):
 def test_strategies_check_their_values(make):
     with pytest.raises(ValueError, match="must be"):
         make()
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="a graph of TensorFlow")
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
+def test_inside_a_graph_of_any_batch(summing, strategy):
+    """As an exported function does it: `make_request` and `strategy.decode` alone."""
+    import tensorflow as tf
+
+    decoder, steps = summing(11, 8, cached=True), 5
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec((None, 8), tf.float32),
+            tf.TensorSpec((None,), tf.int32),
+            tf.TensorSpec((None, steps), tf.float32),
+        ]
+    )
+    def graph(inputs, start_ids, uniforms):
+        request = decoding.make_request(
+            strategy, start_ids=start_ids, max_new_tokens=steps, end_ids=[0], pad_id=10
+        )
+        return strategy.decode(decoder, inputs, {**request, "uniforms": uniforms}, steps)
+
+    for batch in (1, 3):
+        inputs = np.random.default_rng(batch).normal(size=(batch, 8)).astype("float32")
+        start_ids = np.arange(batch, dtype="int32")
+        expected = decoding.generate(
+            decoder,
+            inputs,
+            strategy,
+            start_ids=start_ids,
+            max_new_tokens=steps,
+            end_id=0,
+            pad_id=10,
+            seed=3,
+            return_scores=True,
+            jit=False,
+        )
+        got = graph(inputs, start_ids, decoding.draw_uniforms(3, batch, steps))
+        np.testing.assert_array_equal(got[0], expected.token_ids)
+        np.testing.assert_allclose(got[1], expected.scores, rtol=1e-5)
