@@ -36,17 +36,22 @@ from kerasattn.training import evaluation
 from kerasattn.training.callbacks import AnnealWeight, CodeUsage
 from kerasattn.training.checkpoint import ResumableCheckpoint
 from kerasattn.training.progress import Progress
+from kerasattn.training.schedules import WarmupCosine
 
 # === Settings ===
 DEFAULTS = dict(
     corpus="cantonese",
     limit=None,  # sentences of the corpus to use
     held_out=2000,  # sentences
-    vocabulary_size=8000,  # at most
+    vocabulary_size=5000,  # at most
     max_length=22,  # tokens, [CLS] and [SEP] among them
-    num_layers=6,
-    num_heads=6,
-    hidden_dim=192,
+    min_length=6,  # tokens: Cantonese sentences of 4 to 20 characters
+    num_layers=5,
+    num_heads=5,
+    hidden_dim=160,
+    intermediate_dim=320,
+    embedding_dim=96,
+    initializer_range=0.06,  # small models learn faster from more than BERT's 0.02
     num_latent_layers=4,
     latent_dim=24,
     latent="vmf",
@@ -55,10 +60,11 @@ DEFAULTS = dict(
     codebook_size=512,
     length="fixed",
     dropout=0.0,
-    steps=3000,
-    batch_size=128,
-    learning_rate=2e-3,
-    warmup_steps=300,
+    minutes=9.0,  # of training, where steps is None
+    steps=None,
+    batch_size=64,
+    learning_rate=3e-3,
+    warmup_steps=400,
     clip_norm=1.0,
     seed=0,
     report_every=100,  # steps
@@ -72,6 +78,8 @@ SMALL = dict(
     num_layers=3,
     num_heads=2,
     hidden_dim=32,
+    intermediate_dim=64,
+    embedding_dim=None,
     num_latent_layers=2,
     latent_dim=8,
     steps=30,
@@ -105,13 +113,17 @@ def parse_arguments(arguments):
     add("--length", choices=["fixed", "conditioned"], help="conditioned: the length is chosen when "
         "a sentence is written, and is not part of the code")  # fmt: skip
     for name, kind, text in (
-        ("steps", int, "training steps"),
+        ("minutes", float, "time to train, if there is no --steps"),
+        ("steps", int, "training steps, however long they take"),
         ("batch_size", int, "sentences in a batch"),
         ("learning_rate", float, "its peak, after the warm-up"),
         ("num_layers", int, "blocks"),
         ("num_latent_layers", int, "blocks with a latent, the upper ones"),
         ("num_heads", int, "attention heads"),
         ("hidden_dim", int, "width of the model"),
+        ("intermediate_dim", int, "width inside the feed-forward parts"),
+        ("embedding_dim", int, "width of the embeddings"),
+        ("initializer_range", float, "standard deviation of the weights at the start"),
         ("latent_dim", int, "width of a latent"),
         ("kappa", float, "concentration of von Mises-Fisher latents"),
         ("dropout", float, "rate of dropout"),
@@ -132,8 +144,10 @@ def make_settings(arguments):
     output, small = Path(given.pop("output")), given.pop("small")
     resume = given.pop("resume")
     settings = {**DEFAULTS, "start_from": None, **(SMALL if small else {}), **given}
-    if settings["corpus"] != "cantonese" and "max_length" not in given:
-        settings["max_length"] = None  # from the corpus
+    if settings["corpus"] != "cantonese":
+        settings["min_length"] = 3
+        if "max_length" not in given:
+            settings["max_length"] = None  # from the corpus
     for name in ("steps", "batch_size", "held_out", "limit"):
         if settings[name] is not None and settings[name] < 1:
             stop(f"{option(name)} must be at least 1, got {settings[name]}.")
@@ -220,10 +234,17 @@ def build_model(settings, tokenizer):
         return UniVAE.from_pretrained(settings["start_from"], **shared)
     return UniVAE(
         tokenizer.vocabulary_size,
-        num_layers=settings["num_layers"],
-        num_heads=settings["num_heads"],
-        hidden_dim=settings["hidden_dim"],
-        intermediate_dim=4 * settings["hidden_dim"],
+        **{
+            name: settings[name]
+            for name in (
+                "num_layers",
+                "num_heads",
+                "hidden_dim",
+                "intermediate_dim",
+                "embedding_dim",
+                "initializer_range",
+            )
+        },
         pad_id=tokenizer.pad_id,
         cls_id=tokenizer.cls_id,
         sep_id=tokenizer.sep_id,
@@ -231,31 +252,52 @@ def build_model(settings, tokenizer):
     )
 
 
-def train(model, token_ids, settings, checkpoint):
+def train(model, token_ids, settings, checkpoint, keep_settings):
     """Fits the model to what is left of the training; returns what tells how fast it went."""
-    steps, warmup = settings["steps"], min(settings["warmup_steps"], settings["steps"] // 2)
-    rate = keras.optimizers.schedules.CosineDecay(
-        0.0, steps - warmup, alpha=0.01, warmup_target=settings["learning_rate"],
-        warmup_steps=warmup,
-    )  # fmt: skip
-    model.compile(keras.optimizers.Adam(rate, beta_2=0.98, global_clipnorm=settings["clip_norm"]))
-    guides = {"gaussian": [AnnealWeight(steps=max(1, steps // 2))], "quantized": [CodeUsage()]}
+    began = time.monotonic()
+    model.compile(keras.optimizers.Adam(beta_2=0.98, global_clipnorm=settings["clip_norm"]))
     if checkpoint.path.exists():
         with one_line_errors():
             checkpoint.restore(model)
-    progress = Progress(steps, checkpoint.steps)
-    for part in checkpoint.parts(steps, settings["report_every"]):
-        batches = data.bucketed_batches(
-            token_ids,
-            settings["batch_size"],
-            seed=settings["seed"],
-            skip_batches=part.pop("skip_batches"),
-            pad_id=model.pad_id,
-            vocabulary_size=model.vocabulary_size,
-        )
-        callbacks = [*guides.get(model.latent, []), checkpoint, progress]
-        model.fit(batches, shuffle=False, verbose=0, callbacks=callbacks, **part)
-    return progress
+
+    def fit(steps, planned, progress):
+        guides = {
+            "gaussian": [AnnealWeight(steps=max(1, planned // 2))],
+            "quantized": [CodeUsage()],
+        }.get(model.latent, [])
+        warmup = min(settings["warmup_steps"], planned // 2)
+        peak = settings["learning_rate"]
+        guides.append(WarmupCosine(peak, planned, warmup, done=checkpoint.steps))
+        for part in checkpoint.parts(steps, settings["report_every"]):
+            batches = data.bucketed_batches(
+                token_ids,
+                settings["batch_size"],
+                buckets(settings["min_length"], settings["max_length"]),
+                seed=settings["seed"],
+                skip_batches=part.pop("skip_batches"),
+                pad_id=model.pad_id,
+                vocabulary_size=model.vocabulary_size,
+            )
+            callbacks = [*guides, checkpoint, progress]
+            model.fit(batches, shuffle=False, verbose=0, callbacks=callbacks, **part)
+        return progress
+
+    if settings["steps"] is None:
+        # As many steps as there is time for; the first ones, within the warm-up, tell how fast.
+        trial = checkpoint.steps + settings["report_every"]
+        progress = fit(trial, 10**6, Progress(trial, checkpoint.steps))
+        if checkpoint.interrupted:
+            return progress
+        left = 60 * settings["minutes"] - (time.monotonic() - began)
+        settings["steps"] = max(5 * trial, trial + round(left / progress.steady_seconds()))
+        keep_settings()
+        print(f"{settings['steps']:,} steps fit into {settings['minutes']} minutes")
+    return fit(settings["steps"], settings["steps"], Progress(settings["steps"], checkpoint.steps))
+
+
+def buckets(shortest, longest, count=4):
+    """Lengths of batches, evenly spaced: each is compiled once, and few are mostly padding."""
+    return sorted({int(n) for n in np.linspace(shortest - 1, longest, count + 1)[1:]})
 
 
 # === Pictures ===
@@ -384,6 +426,9 @@ def main(arguments=None):
         nonlocal began
         seconds[name], began = time.perf_counter() - began, time.perf_counter()
 
+    def keep_settings():
+        save(output / "settings.json", json.dumps(settings, indent=2, ensure_ascii=False))
+
     keras.utils.set_random_seed(settings["seed"])
     checkpoint = ResumableCheckpoint(output / "training.npz", every=settings["save_every"])
     with one_line_errors():
@@ -396,10 +441,11 @@ def main(arguments=None):
         lengths = np.array([len(ids) for ids in token_ids])
         if settings["max_length"] is None:
             settings["max_length"] = int(np.clip(np.quantile(lengths, 0.98), 8, 64))
-        token_ids = [ids for ids in token_ids if len(ids) <= settings["max_length"]]
+        sizes = settings["min_length"], settings["max_length"]
+        token_ids = [ids for ids in token_ids if sizes[0] <= len(ids) <= sizes[1]]
         if not token_ids:
-            stop(f"Every sentence of {settings['corpus']} has more than {settings['max_length']} "
-                 "tokens: cut them, or give --max-length.")  # fmt: skip
+            stop(f"No sentence of {settings['corpus']} has from {sizes[0]} to {sizes[1]} tokens: "
+                 "cut the sentences, or give --max-length.")  # fmt: skip
         model = build_model(settings, tokenizer)
         fingerprint = hashlib.blake2b(
             "\n".join(training).encode("utf-8", "replace"), digest_size=8
@@ -411,12 +457,12 @@ def main(arguments=None):
             stop(f"{output} has no checkpoint to go on with; leave out --resume to start anew.")
         if not resume:
             checkpoint.path.unlink(missing_ok=True)
-            save(output / "settings.json", json.dumps(settings, indent=2, ensure_ascii=False))
+            keep_settings()
     print(f"{len(training):,} sentences to train on, {len(held_out):,} held out, vocabulary "
           f"{tokenizer.vocabulary_size:,}, {model.count_params():,} parameters")  # fmt: skip
     phase("reading")
 
-    progress = train(model, token_ids, settings, checkpoint)
+    progress = train(model, token_ids, settings, checkpoint, keep_settings)
     if checkpoint.interrupted:
         print(f"Stopped after step {checkpoint.steps}; --resume goes on from there.")
         return 130
