@@ -98,7 +98,7 @@ class VectorQuantizer(keras.layers.Layer):
         if mask is not None:
             mask = ops.broadcast_to(mask, ops.shape(x)[:-1])
             real = ops.cast(ops.reshape(mask, (-1,)), "float32")
-        quantized = ops.take(self.codebook, codes, axis=0)
+        quantized = ops.take(ops.convert_to_tensor(self.codebook), codes, axis=0)
         quantized = ops.stop_gradient(quantized)  # (vectors, dim)
         distance = ops.mean(ops.square(vectors - quantized), axis=-1)
         distance = ops.sum(distance * real) / ops.maximum(ops.sum(real), 1.0)
@@ -117,11 +117,13 @@ class VectorQuantizer(keras.layers.Layer):
 
     def lookup(self, codes):
         """The vectors of codes: (...) int -> (..., dim)."""
-        return ops.cast(ops.take(self.codebook, codes, axis=0), self.compute_dtype)
+        return ops.cast(
+            ops.take(ops.convert_to_tensor(self.codebook), codes, axis=0), self.compute_dtype
+        )
 
     def prior(self):
         """The share of each code in recent training batches: (codebook_size,), sums to 1."""
-        counts = self.counts + 1e-8  # uniform before training
+        counts = ops.convert_to_tensor(self.counts) + 1e-8  # uniform before training
         return counts / ops.sum(counts)
 
     def sample_codes(self, shape, seed=None):
@@ -170,12 +172,13 @@ class VectorQuantizer(keras.layers.Layer):
         rate = 1 - self.decay
         counts = self.decay * self.counts + rate * count
         sums = self.decay * self.sums + rate * total  # (codes, dim)
-        idle = ops.where(count > 0, 0, ops.minimum(self.idle, NEVER - 1) + 1)
+        old_idle = ops.convert_to_tensor(self.idle)
+        idle = ops.where(count > 0, 0, ops.minimum(old_idle, NEVER - 1) + 1)
 
         # The n-th dead code moves to the n-th real vector, counted from a random one: no two to
         # the same one. Those beyond the batch wait for the next.
         num_real = ops.cast(ops.sum(real), "int32")
-        dead = self.idle >= NEVER  # not even placed yet
+        dead = old_idle >= NEVER  # not even placed yet
         if self.revive_after is not None:
             dead = dead | (idle >= self.revive_after)
         rank = ops.cumsum(ops.cast(dead, "int32")) - 1
@@ -189,7 +192,7 @@ class VectorQuantizer(keras.layers.Layer):
 
         used = counts > 1e-6
         means = sums / ops.where(used, counts, 1.0)[:, None]
-        codebook = ops.where(used[:, None], means, self.codebook)
+        codebook = ops.where(used[:, None], means, ops.convert_to_tensor(self.codebook))
         self.codebook.assign(ops.where(dead[:, None], revived, codebook))
         self.counts.assign(ops.where(dead, rate, counts))
         self.sums.assign(ops.where(dead[:, None], rate * revived, sums))

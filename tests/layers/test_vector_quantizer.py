@@ -205,7 +205,7 @@ def test_round_trip_goes_on_as_if_not_saved(tmp_path):
     np.testing.assert_allclose(model(x), loaded(x), atol=1e-6)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(shape=st.lists(st.integers(1, 4), max_size=3).map(tuple), dim=st.integers(1, 5))
 def test_any_rank(shape, dim):
     layer = layers.VectorQuantizer(3, seed=0)
