@@ -10,6 +10,12 @@ from kerasattn.data import (
 )
 
 
+def needs(package):
+    missing = importlib.util.find_spec(package) is None
+    return pytest.mark.skipif(missing, reason=f"{package}, of the extra examples, is missing")
+
+
+@needs("pycantonese")
 def test_cantonese_sentences():
     sentences = cantonese_sentences()
     assert len(sentences) == 121_138
@@ -17,6 +23,7 @@ def test_cantonese_sentences():
     assert "周身刀冇張利" in sentences
 
 
+@needs("chitchat_dataset")
 def test_chitchat_questions():
     questions = chitchat_questions()
     assert len(questions) == 38_412
