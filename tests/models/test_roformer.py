@@ -11,6 +11,7 @@ from safetensors.numpy import load_file, save_file
 from kerasattn.models.registry import MODELS
 from kerasattn.models.roformer import RoFormer
 from kerasattn.testing import check_model
+from kerasattn.weights.tables import roformer as tables
 
 HUGGINGFACE = ["models/roformer_mlm", "models/roformer_mlm_emb16"]
 TENSORFLOW = pytest.param(
@@ -91,11 +92,6 @@ def test_saving_gives_the_file_back_bit_for_bit(golden, name, tmp_path):
     theirs, ours = (json.loads((f / "config.json").read_text()) for f in (folder, tmp_path))
     different = {key for key in ours.keys() & theirs.keys() if ours[key] != theirs[key]}
     assert not different and {"model_type", "architectures", "layer_norm_eps"} <= ours.keys()
-
-    again = RoFormer.from_pretrained(tmp_path)
-    token_ids = np.array([[2, 7, 8, 9, 3]])
-    for key, value in model(token_ids).items():
-        np.testing.assert_array_equal(array(value), array(again(token_ids)[key]))
 
 
 @pytest.mark.parametrize("name", [TENSORFLOW])
@@ -222,10 +218,27 @@ def test_sizes_and_epsilon_come_from_the_config(folder):
     }
 
 
-def test_the_application_survives_saving(tmp_path):
-    for application in ("encoder", "lm", "unilm"):
-        RoFormer(20, **SIZES, application=application).save_pretrained(tmp_path)
-        assert RoFormer.from_pretrained(tmp_path).application == application
+@pytest.mark.parametrize("application", ["encoder", "lm", "unilm"])
+@pytest.mark.parametrize("with_head", [True, False])
+def test_the_config_gives_the_arguments_back(tmp_path, application, with_head):
+    values = dict(
+        vocabulary_size=20,
+        **SIZES,
+        embedding_dim=8,
+        max_length=40,
+        num_segments=3,
+        application=application,
+        with_head=with_head,
+        activation="gelu_tanh",
+        dropout=0.2,
+        attention_dropout=0.3,
+        layer_norm_epsilon=1e-6,
+        initializer_range=0.1,
+        rotary_value=False,
+        pad_id=1,
+    )
+    config = json.loads(json.dumps(tables.huggingface_config(values)))
+    assert tables.huggingface_arguments(config, tmp_path) == values
 
 
 def test_the_registry():
