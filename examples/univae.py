@@ -63,6 +63,7 @@ DEFAULTS = dict(
     minutes=9.0,  # of training, where steps is None
     steps=None,
     batch_size=64,
+    one_length=False,  # batches of one length: less to compile, more to compute
     learning_rate=3e-3,
     warmup_steps=400,
     clip_norm=1.0,
@@ -84,6 +85,7 @@ SMALL = dict(
     latent_dim=8,
     steps=30,
     batch_size=32,
+    one_length=True,
     warmup_steps=5,
     report_every=10,
     save_every=10,
@@ -266,13 +268,13 @@ def train(model, token_ids, settings, checkpoint, keep_settings):
             "quantized": [CodeUsage()],
         }.get(model.latent, [])
         warmup = min(settings["warmup_steps"], planned // 2)
-        peak = settings["learning_rate"]
+        peak, count = settings["learning_rate"], 1 if settings["one_length"] else 4
         guides.append(WarmupCosine(peak, planned, warmup, done=checkpoint.steps))
         for part in checkpoint.parts(steps, settings["report_every"]):
             batches = data.bucketed_batches(
                 token_ids,
                 settings["batch_size"],
-                buckets(settings["min_length"], settings["max_length"]),
+                buckets(settings["min_length"], settings["max_length"], count),
                 seed=settings["seed"],
                 skip_batches=part.pop("skip_batches"),
                 pad_id=model.pad_id,
@@ -295,7 +297,7 @@ def train(model, token_ids, settings, checkpoint, keep_settings):
     return fit(settings["steps"], settings["steps"], Progress(settings["steps"], checkpoint.steps))
 
 
-def buckets(shortest, longest, count=4):
+def buckets(shortest, longest, count):
     """Lengths of batches, evenly spaced: each is compiled once, and few are mostly padding."""
     return sorted({int(n) for n in np.linspace(shortest - 1, longest, count + 1)[1:]})
 

@@ -76,19 +76,22 @@ def reconstruction_scores(originals, rebuilt):
     }
 
 
-def sample_scores(samples, training, held_out, ngram, split=list, seed=0):
+def sample_scores(samples, training, held_out, ngram, alike=None, split=list, seed=0):
     """How samples compare with sentences that people wrote.
 
     Args:
         samples, training, held_out: lists of str.
         ngram: a `CharacterNGram` of the training sentences.
+        alike: the held-out sentences of lengths that the model was trained on, with which lengths
+            and distinct-2 are compared; None for all.
         split: from a string to its tokens, for distinct-2.
         seed: int, of the choice of held-out sentences, as many as samples, for distinct-2.
     """
-    size = min(len(samples), len(held_out))
+    alike = alike or held_out
+    size = min(len(samples), len(alike))
     rng = np.random.default_rng(seed)
-    some = [held_out[i] for i in rng.choice(len(held_out), size, replace=False)]
-    lengths, usual = [len(s) for s in samples], [len(s) for s in held_out]
+    some = [alike[i] for i in rng.choice(len(alike), size, replace=False)]
+    lengths, usual = [len(s) for s in samples], [len(s) for s in alike]
     scores = {
         "perplexity": ngram.perplexity(samples),
         "perplexity_held_out": ngram.perplexity(held_out),
@@ -226,7 +229,7 @@ def evaluate(
         **reconstruction_scores(sentences, texts["rebuilt"]),
         "perplexity": token_perplexity(model, fitting),
         "samples": sample_scores(
-            texts["samples"], training, held_out, CharacterNGram(training), split, seed
+            texts["samples"], training, held_out, CharacterNGram(training), sentences, split, seed
         ),
         "rate_bits": rate_bits(model, sentences),
         "latent_use": latent_use(model, sentences[:500], draw),
