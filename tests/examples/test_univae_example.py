@@ -271,7 +271,7 @@ def test_resume_needs_a_run(example, capsys, tmp_path, small, corpus):
         (["--latent", "cauchy"], "invalid choice"),
         (["--num-latent-layers", "3"], "num_latent_layers must be from 1 to num_layers - 1 = 2"),
         (["--hidden-dim", "31"], "must divide hidden_dim"),
-        (["--max-length", "3"], "more than 3 tokens"),
+        (["--max-length", "3"], "No sentence of"),
     ],
 )
 def test_settings_that_do_not_go(example, capsys, tmp_path, corpus, options, complaint):
