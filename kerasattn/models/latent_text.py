@@ -43,7 +43,7 @@ class LatentText:
     def generate(
         self,
         latents,
-        strategy=decoding.Greedy(),
+        strategy=None,
         lengths=None,
         max_new_tokens=None,
         seed=None,
@@ -55,7 +55,7 @@ class LatentText:
 
         Args:
             latents: float (batch, num_latent_layers, latent_dim).
-            strategy: of `kerasattn.decoding`: `Greedy()`, `Sampling(...)` or `Beam(...)`.
+            strategy: of `kerasattn.decoding`: `Greedy()` by default, `Sampling(...)`, `Beam(...)`.
             lengths: int or ints (batch,), tokens of the sentences with [CLS] and [SEP]; needed if
                 the model's length is "conditioned", and only then.
             max_new_tokens: int, by default max_length - 1.
@@ -111,7 +111,7 @@ class LatentText:
         normal = rng.standard_normal((n, layers, dim)).astype("float32")
         return _unit(normal) if self.latent == "vmf" else normal
 
-    def reconstruct(self, texts, strategy=decoding.Greedy(), seed=None):
+    def reconstruct(self, texts, strategy=None, seed=None):
         """Encodes and writes again: token ids to token ids, strings to strings."""
         token_ids = self._token_ids(texts)
         lengths = None
@@ -159,7 +159,9 @@ class LatentText:
             token_ids = self._token_ids(latents)
             if self.length == "conditioned" and lengths is None:
                 lengths = np.sum(token_ids != self.pad_id, axis=1)
-            return self.generate(self.resample(self.encode(token_ids), layers, seed), lengths=lengths)
+            return self.generate(
+                self.resample(self.encode(token_ids), layers, seed), lengths=lengths
+            )
         latents = self._check_latents(latents).copy()
         chosen = np.atleast_1d(np.asarray(layers, "int64"))
         count = self.latent_shape[0]
@@ -212,7 +214,9 @@ class LatentText:
         if lengths.dtype.kind not in "iu" or lengths.shape not in ((), (batch,)):
             raise ValueError(f"lengths takes an int or ints ({batch},), got {lengths!r}.")
         if lengths.size and not 2 <= lengths.min() <= lengths.max() <= self.max_length:
-            raise ValueError(f"lengths go from 2 to max_length = {self.max_length}, got {lengths!r}.")
+            raise ValueError(
+                f"lengths go from 2 to max_length = {self.max_length}, got {lengths!r}."
+            )
         return np.broadcast_to(lengths, (batch,)).astype("int32")
 
     def _banned_ids(self):
@@ -254,11 +258,16 @@ def _unit(x):
 
 
 def _on_the_sphere(a, b, t):
-    """Spherical interpolation of the last axis; opposite points go straight and are normalised."""
-    angle = np.arccos(np.clip(np.sum(a * b, axis=-1, keepdims=True), -1.0, 1.0))
-    sine = np.sin(angle)
-    flat = sine < 1e-4
-    safe = np.where(flat, 1.0, sine)
-    path = (np.sin((1 - t) * angle) * a + np.sin(t * angle) * b) / safe
-    return np.where(flat, _unit((1 - t) * a + t * b), path).astype("float32")
-
+    """Along the great circle through a and b, in the last axis; t (steps, 1, 1) from 0 to 1."""
+    a, b = a.astype("float64"), b.astype("float64")
+    cosine = np.sum(a * b, axis=-1, keepdims=True)
+    side = b - cosine * a  # what b has beside a
+    sine = np.linalg.norm(side, axis=-1, keepdims=True)
+    # Between opposite points every way is as short: one along the axis that a has least of.
+    other = np.eye(a.shape[-1])[np.argmin(np.abs(a), axis=-1)]
+    other = other - np.sum(other * a, axis=-1, keepdims=True) * a
+    side = _unit(np.where(sine < 1e-6, other, side))
+    angle = np.arctan2(sine, cosine) * t
+    path = np.cos(angle) * a + np.sin(angle) * side
+    path[0], path[-1] = a, b
+    return path.astype("float32")

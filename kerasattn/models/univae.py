@@ -1,22 +1,21 @@
-import functools
 import types
 
 import keras
-import numpy as np
 from keras import ops
 
 from kerasattn import layers
 from kerasattn.models.base import BaseModel
 from kerasattn.models.latent_text import LatentText
-from kerasattn.ops import masks
+from kerasattn.models.univae_halves import UniVAEHalves
+from kerasattn.ops import gaussian, masks, vmf
 from kerasattn.training.losses import token_cross_entropy, token_weights, weighted_mean
 from kerasattn.training.metrics import Perplexity
 from kerasattn.weights.tables import univae as tables
 
 
 @keras.saving.register_keras_serializable(package="kerasattn")
-class UniVAE(LatentText, BaseModel):
-    """A variational autoencoder for text inside one Transformer, with a latent for each upper layer.
+class UniVAE(UniVAEHalves, LatentText, BaseModel):
+    """A variational autoencoder for text in one Transformer, with a latent for each upper layer.
 
     The same blocks read a sentence and write it. In each of the top `num_latent_layers` blocks the
     vector at position 0 of the reading is squeezed into a latent z and put back in its place; the
@@ -36,7 +35,7 @@ class UniVAE(LatentText, BaseModel):
         kappa: float >= 0, concentration of the von Mises-Fisher distribution.
         codebook_size: int, codes of a latent layer of the quantized kind.
         kl_weight: float >= 0, of the Gaussian's KL; `training.AnnealWeight` changes it in `fit`.
-        free_bits: float >= 0, nats of a Gaussian latent that cost nothing.
+        free_bits: float >= 0, bits that each dimension of a Gaussian latent carries for nothing.
         max_length: int, the longest sentence, with [CLS] and [SEP].
         length: "fixed" writes from position max_length on, so that positions tell nothing of the
             length; "conditioned" starts after the last token read, so that they choose it.
@@ -59,13 +58,13 @@ class UniVAE(LatentText, BaseModel):
         hidden: (batch, length, hidden_dim), of the writing.
         lm_logits: (batch, length, vocabulary_size); position i predicts token i + 1.
         latents: (batch, num_latent_layers, latent_dim); samples in training, else their means.
+        kl: (batch,), with latent="gaussian": nats that the latents carry.
 
     Raises:
         ValueError: for settings that do not go together, saying which.
 
     Example:
-    >>> import numpy as np
-    >>> from kerasattn.models import UniVAE
+    >>>     >>> from kerasattn.models import UniVAE
     >>> model = UniVAE(30, num_layers=3, num_heads=2, hidden_dim=16, intermediate_dim=32,
     ...                num_latent_layers=2, latent_dim=4, max_length=8)
     >>> latents = model.encode([[2, 7, 8, 3, 0]])
@@ -126,16 +125,13 @@ class UniVAE(LatentText, BaseModel):
                 width, kernel_initializer=initializer(), dtype=dtype, name=name
             )
 
-        token_embedding = layers.TokenEmbedding(
-            vocabulary_size,
-            table_dim,
-            embeddings_initializer=initializer(),
-            dtype=policy,
-            name="token_embedding",
-        )
-        segment_embedding = layers.TokenEmbedding(
-            2, table_dim, embeddings_initializer=initializer(), dtype=policy, name="segment_embedding"
-        )
+        def table(size, name):
+            return layers.TokenEmbedding(
+                size, table_dim, embeddings_initializer=initializer(), dtype=policy, name=name
+            )
+
+        token_embedding = table(vocabulary_size, "token_embedding")
+        segment_embedding = table(2, "segment_embedding")
         position_embedding = rotary = None
         if backbone == "bert":
             position_embedding = layers.LearnedPositionEmbedding(
@@ -197,6 +193,8 @@ class UniVAE(LatentText, BaseModel):
         padding_but_first = layers.PaddingMask(pad_id, keep_first=True, name="padding_but_first")
 
         # === Parts ===
+        divergences = []  # of Gaussian latents, (batch,) each
+
         def embed(token_ids, segment, position_ids):
             x = token_embedding(token_ids)  # (batch, length, table)
             x = x + segment_embedding(ops.full_like(token_ids, segment))
@@ -206,14 +204,16 @@ class UniVAE(LatentText, BaseModel):
             return x if embedding_projection is None else embedding_projection(x)
 
         def squeeze(i, first):
-            """The latent of block i from the vector at position 0: (batch, hidden) -> (batch, latent)."""
+            """The latent of block i from position 0: (batch, hidden) -> (batch, latent)."""
             if latent_dim is None:
                 return first
             x = latent_in[i](first)
             if latent == "vmf":
                 return sampling[i](unit_norm(x))
             if latent == "gaussian":
-                return sampling[i](x[:, :latent_dim], x[:, latent_dim:])
+                mean, log_var = x[:, :latent_dim], x[:, latent_dim:]
+                divergences.append(gaussian.kl(mean, log_var))
+                return sampling[i](mean, log_var)
             return x if latent is None else sampling[i](x)
 
         def restore(i, z):
@@ -270,9 +270,12 @@ class UniVAE(LatentText, BaseModel):
         else:
             start = ops.sum(ops.cast(real, "int32"), axis=1)
         logits, written_hidden, _ = write(token_ids, padding_mask, latents, start)
+        outputs = {"hidden": written_hidden[-1], "lm_logits": logits, "latents": latents}
+        if latent == "gaussian":
+            outputs["kl"] = sum(divergences[1:], divergences[0])
         super().__init__(
             {"token_ids": token_ids, "padding_mask": padding_mask},
-            {"hidden": written_hidden[-1], "lm_logits": logits, "latents": latents},
+            outputs,
             name=name,
             **kwargs,
         )
@@ -298,16 +301,18 @@ class UniVAE(LatentText, BaseModel):
         self._perplexity = Perplexity()
         self._kl = keras.metrics.Mean(name="kl") if latent in ("vmf", "gaussian") else None
 
-    @property
-    def quantizers(self):
-        """The `VectorQuantizer`s, lowest latent layer first; empty for the other kinds."""
-        if self.latent != "quantized":
-            return []
-        return [self.get_layer(f"latent_{i}") for i in self.latent_layers]
+    def _check_inputs(self, inputs):
+        checked = super()._check_inputs(inputs)
+        length = checked["token_ids"].shape[1]
+        if length is not None and not 1 <= length <= self.max_length:
+            raise ValueError(
+                f"Sentences have 1 to max_length = {self.max_length} tokens, got {length}."
+            )
+        return checked
 
     # === Loss ===
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """Cross-entropy of the written half over real tokens, in nats a token, and the latents' cost.
+        """Cross-entropy of the written half's real tokens, nats a token, and the latents' cost.
 
         `sample_weight` (batch,) or (batch, length) weighs sentences or tokens. The Gaussian's KL,
         in nats a sentence, is spread over the sentence's tokens, so that the sum is the negative
@@ -324,97 +329,16 @@ class UniVAE(LatentText, BaseModel):
         losses = token_cross_entropy(token_ids[:, 1:], y_pred["lm_logits"][:, :-1])
         self._perplexity.update_state(losses, sample_weight=weights)
         loss = weighted_mean(losses, weights)
+        if self.latent == "gaussian":
+            self._kl.update_state(y_pred["kl"])
+        elif self.latent == "vmf":  # a constant: reported, not optimized
+            layers, dim = self.latent_shape
+            self._kl.update_state(layers * vmf.kl_to_uniform(dim, self.kappa))
         cost = sum(self.losses, 0.0)
         if self.latent == "gaussian":
             sentences = ops.sum(ops.cast(ops.any(real[:, 1:], axis=1), "float32"))
             cost = cost * sentences / ops.maximum(num_tokens, 1.0)
         return loss + cost
-
-    # === Parts as models of their own ===
-    @functools.cached_property
-    def encoder(self):
-        """The reading alone: token_ids (and padding_mask) to the latents' means."""
-        return BaseModel(self._inputs_struct, self.output["latents"], name="encoder")
-
-    @functools.cached_property
-    def decoder(self):
-        """The writing alone, teacher forced.
-
-        From decoder_token_ids (batch, length), latents (batch, num_latent_layers, latent_dim) and,
-        with length="conditioned", lengths (batch,), to lm_logits (batch, length, vocabulary_size).
-        """
-        inputs, logits, _ = self._write_graph(return_weights=False)
-        return BaseModel(inputs, logits, name="decoder")
-
-    @functools.cached_property
-    def decoder_attention(self):
-        """As `decoder`, to a list of the weights (batch, heads, query, key) of every block.
-
-        In latent layers key 0 is the latent.
-        """
-        inputs, _, weights = self._write_graph(return_weights=True)
-        return BaseModel(inputs, weights, name="decoder_attention")
-
-    def _write_graph(self, return_weights):
-        inputs = {
-            "decoder_token_ids": keras.Input((None,), dtype="int32", name="decoder_token_ids"),
-            "latents": keras.Input(self.latent_shape, dtype="float32", name="latents"),
-        }
-        token_ids = inputs["decoder_token_ids"]
-        start = ops.full_like(token_ids[:, 0], self.max_length)
-        if self.length == "conditioned":
-            start = inputs["lengths"] = keras.Input((), dtype="int32", name="lengths")
-        logits, _, weights = self._parts.write(
-            token_ids, None, inputs["latents"], start, return_weights
-        )
-        return inputs, logits, weights
-
-    # === One step at a time ===
-    def initial_state(self, inputs, max_new_tokens):
-        """Caches whose first column holds each latent; for `decoding.generate`.
-
-        Args:
-            inputs: dict of `latents` (batch, num_latent_layers, latent_dim) and `start` (batch,),
-                the first position of the writing.
-            max_new_tokens: int, the room that is needed.
-        """
-        batch = ops.shape(inputs["start"])[0]
-        caches = []
-        for i, block in enumerate(self._parts.blocks):
-            attention = block.self_attention
-            cache = attention.empty_cache(batch, 1 + max_new_tokens)
-            if i in self.latent_layers:
-                z = self._parts.restore(i, inputs["latents"][:, i - self.num_layers])
-                first = attention.project_key_value(z, key_positions=np.zeros((1, 1), "int32"))
-                cache = tuple(
-                    ops.slice_update(old, (0, 0, 0, 0), ops.cast(new, old.dtype))
-                    for old, new in zip(cache, first, strict=True)
-                )
-            caches.append(cache)
-        seen = ops.zeros((batch, 1 + max_new_tokens), "bool")
-        return {"caches": caches, "seen": seen, "start": inputs["start"]}
-
-    def step(self, token_ids, index, state):
-        """Feeds one token a row: (logits (batch, vocabulary_size), the state after it)."""
-        start, columns = state["start"], np.arange(state["seen"].shape[1])
-        here = (columns == index + 1)[None] & (token_ids != self.pad_id)[:, None]
-        seen = state["seen"] | here  # (batch, column): tokens that are not padding
-        mask = seen[:, None, None, :]
-        latent_mask = (seen | (columns == 0)[None])[:, None, None, :]
-        position_ids = start[:, None] + index  # (batch, 1)
-        x = self._parts.embed(token_ids[:, None], 1, position_ids)  # (batch, 1, hidden)
-        caches = []
-        for i, (block, cache) in enumerate(zip(self._parts.blocks, state["caches"], strict=True)):
-            x, cache = block(
-                x,
-                attention_mask=latent_mask if i in self.latent_layers else mask,
-                query_positions=position_ids,
-                key_positions=position_ids,
-                cache=cache,
-                cache_index=index + 1,
-            )
-            caches.append(cache)
-        return self._parts.head(x)[:, 0], {"caches": caches, "seen": seen, "start": start}
 
 
 def _check(config):
@@ -437,15 +361,35 @@ def _check(config):
         raise ValueError(
             f"latent={config['latent']!r} needs a latent_dim; only latent=None goes without."
         )
+    least = 2 if config["latent"] == "vmf" else 1
+    if config["latent_dim"] is not None and config["latent_dim"] < least:
+        raise ValueError(f"latent_dim must be at least {least}, got {config['latent_dim']}.")
     if config["hidden_dim"] % config["num_heads"]:
         raise ValueError(
             f"num_heads = {config['num_heads']} must divide hidden_dim = {config['hidden_dim']}."
         )
     if config["max_length"] < 2:
-        raise ValueError(f"max_length counts [CLS] and [SEP], so 2 or more; got {config['max_length']}.")
+        raise ValueError(
+            f"max_length counts [CLS] and [SEP], so 2 or more; got {config['max_length']}."
+        )
     rows = config["max_positions"]
     if rows is not None and rows < 2 * config["max_length"]:
         raise ValueError(
             f"The two halves need 2 × max_length = {2 * config['max_length']} positions, "
             f"max_positions is {rows}."
         )
+    size, tokenizer = config["vocabulary_size"], config["tokenizer"]
+    ids = {name: config[name] for name in ("pad_id", "cls_id", "sep_id")}
+    if len(set(ids.values())) < 3 or not all(0 <= i < size for i in ids.values()):
+        raise ValueError(
+            f"pad_id, cls_id, sep_id are three of vocabulary_size = {size} ids: {ids}."
+        )
+    if tokenizer is not None:
+        theirs = {name: getattr(tokenizer, name) for name in ids}
+        if theirs != ids:
+            raise ValueError(f"The tokenizer has {theirs}, the model {ids}: give it the same.")
+        if len(tokenizer.vocabulary) > size:
+            raise ValueError(
+                f"The tokenizer has {len(tokenizer.vocabulary)} tokens, more than "
+                f"vocabulary_size = {size}."
+            )

@@ -1,0 +1,108 @@
+import functools
+
+import keras
+import numpy as np
+from keras import ops
+
+from kerasattn.models.base import BaseModel
+
+
+class UniVAEHalves:
+    """The halves of a `UniVAE` on their own, and its writing one token at a time.
+
+    The step interface of `kerasattn.decoding` is `initial_state` and `step`. The parts that the
+    constructor ran over symbolic tensors are run again here: `self._parts`.
+    """
+
+    # === Parts as models of their own ===
+    @functools.cached_property
+    def encoder(self):
+        """The reading alone: token_ids (and padding_mask) to the latents' means."""
+        return BaseModel(self._inputs_struct, self.output["latents"], name="encoder")
+
+    @functools.cached_property
+    def decoder(self):
+        """The writing alone, teacher forced.
+
+        From decoder_token_ids (batch, length), latents (batch, num_latent_layers, latent_dim) and,
+        with length="conditioned", lengths (batch,), to lm_logits (batch, length, vocabulary_size).
+        """
+        inputs, logits, _ = self._write_graph(return_weights=False)
+        return BaseModel(inputs, logits, name="decoder")
+
+    @functools.cached_property
+    def decoder_attention(self):
+        """As `decoder`, to a list of the weights (batch, heads, query, key) of every block.
+
+        In latent layers key 0 is the latent.
+        """
+        inputs, _, weights = self._write_graph(return_weights=True)
+        return BaseModel(inputs, weights, name="decoder_attention")
+
+    def _write_graph(self, return_weights):
+        inputs = {
+            "decoder_token_ids": keras.Input((None,), dtype="int32", name="decoder_token_ids"),
+            "latents": keras.Input(self.latent_shape, dtype="float32", name="latents"),
+        }
+        token_ids = inputs["decoder_token_ids"]
+        start = ops.full_like(token_ids[:, 0], self.max_length)
+        if self.length == "conditioned":
+            start = inputs["lengths"] = keras.Input((), dtype="int32", name="lengths")
+        logits, _, weights = self._parts.write(
+            token_ids, None, inputs["latents"], start, return_weights
+        )
+        return inputs, logits, weights
+
+    @property
+    def quantizers(self):
+        """The `VectorQuantizer`s, lowest latent layer first; empty for the other kinds."""
+        if self.latent != "quantized":
+            return []
+        return [self.get_layer(f"latent_{i}") for i in self.latent_layers]
+
+    # === One step at a time ===
+    def initial_state(self, inputs, max_new_tokens):
+        """Caches whose first column holds each latent; for `decoding.generate`.
+
+        Args:
+            inputs: dict of `latents` (batch, num_latent_layers, latent_dim) and `start` (batch,),
+                the first position of the writing.
+            max_new_tokens: int, the room that is needed.
+        """
+        batch = ops.shape(inputs["start"])[0]
+        caches = []
+        for i, block in enumerate(self._parts.blocks):
+            attention = block.self_attention
+            cache = attention.empty_cache(batch, 1 + max_new_tokens)
+            if i in self.latent_layers:
+                z = self._parts.restore(i, inputs["latents"][:, i - self.num_layers])
+                first = attention.project_key_value(z, key_positions=np.zeros((1, 1), "int32"))
+                cache = tuple(
+                    ops.slice_update(old, (0, 0, 0, 0), ops.cast(new, old.dtype))
+                    for old, new in zip(cache, first, strict=True)
+                )
+            caches.append(cache)
+        seen = ops.zeros((batch, 1 + max_new_tokens), "bool")
+        return {"caches": caches, "seen": seen, "start": inputs["start"]}
+
+    def step(self, token_ids, index, state):
+        """Feeds one token a row: (logits (batch, vocabulary_size), the state after it)."""
+        start, columns = state["start"], np.arange(state["seen"].shape[1])
+        here = (columns == index + 1)[None] & (token_ids != self.pad_id)[:, None]
+        seen = state["seen"] | here  # (batch, column): tokens that are not padding
+        mask = seen[:, None, None, :]
+        latent_mask = (seen | (columns == 0)[None])[:, None, None, :]
+        position_ids = start[:, None] + index  # (batch, 1)
+        x = self._parts.embed(token_ids[:, None], 1, position_ids)  # (batch, 1, hidden)
+        caches = []
+        for i, (block, cache) in enumerate(zip(self._parts.blocks, state["caches"], strict=True)):
+            x, cache = block(
+                x,
+                attention_mask=latent_mask if i in self.latent_layers else mask,
+                query_positions=position_ids,
+                key_positions=position_ids,
+                cache=cache,
+                cache_index=index + 1,
+            )
+            caches.append(cache)
+        return self._parts.head(x)[:, 0], {"caches": caches, "seen": seen, "start": start}
