@@ -48,7 +48,7 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         initializer_range: float > 0, standard deviation of the kernels at the start.
         pad_id, cls_id, sep_id: int, of [PAD], [CLS] and [SEP].
         tokenizer: an object of `kerasattn.tokenizers`, so that methods take and return strings.
-        seed: int or None.
+        seed: int or None, of dropout and sampling; keras.utils.set_random_seed is for weights.
 
     Inputs:
         token_ids: int (batch, length), [CLS] ... [SEP] and padding, length at most max_length.
