@@ -94,11 +94,11 @@ def test_inference_changes_nothing():
 def test_finds_clusters(jit_compile):
     x, centres, which = clusters()
     inputs = keras.Input((4,))
-    quantizer = layers.VectorQuantizer(16, decay=0.8, revive_after=5, seed=0)
+    quantizer = layers.VectorQuantizer(16, decay=0.5, revive_after=5, seed=0)
     model = keras.Model(inputs, quantizer(inputs))
     model.compile(keras.optimizers.SGD(0.0), "mse", jit_compile=jit_compile)
     usage = callbacks.CodeUsage()
-    history = model.fit(x, x, epochs=20, batch_size=64, verbose=0, callbacks=[usage]).history
+    history = model.fit(x, x, epochs=10, batch_size=64, verbose=0, callbacks=[usage]).history
     assert history["code_perplexity"][-1] > 4
     distance = np.linalg.norm(centres[:, None] - np.asarray(quantizer.codebook), axis=-1)
     assert distance.min(axis=1).max() < 0.1  # each centre has a code
