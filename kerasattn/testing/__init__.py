@@ -2,5 +2,6 @@
 
 from kerasattn.testing.check_layer import check_layer
 from kerasattn.testing.check_model import check_model
+from kerasattn.testing.one_sequence import OneSequenceUniVAE
 
-__all__ = ["check_layer", "check_model"]
+__all__ = ["OneSequenceUniVAE", "check_layer", "check_model"]
