@@ -1,5 +1,7 @@
 """A SavedModel that turns strings into latents and latents into strings."""
 
+from pathlib import Path
+
 from kerasattn import decoding
 
 
@@ -52,6 +54,11 @@ def export_latent_text(model, folder, strategy=None):
         raise ValueError("Strings need a tokenizer: build the model with tokenizer=...")
     if strategy.needs_uniforms:
         raise ValueError(f"A SavedModel takes Greedy() or Beam(...), got {strategy}.")
+    folder = Path(folder)
+    try:  # before the work
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"The folder {folder} can't be made: {error.strerror}.") from None
     decoder = decoding.decoder.as_decoder(model)
 
     def encode(text):
