@@ -27,31 +27,34 @@ class UniVAEHalves:
         From decoder_token_ids (batch, length), latents (batch, num_latent_layers, latent_dim) and,
         with length="conditioned", lengths (batch,), to lm_logits (batch, length, vocabulary_size).
         """
-        inputs, logits, _ = self._write_graph(return_weights=False)
-        return BaseModel(inputs, logits, name="decoder")
-
-    @functools.cached_property
-    def decoder_attention(self):
-        """As `decoder`, to a list of the weights (batch, heads, query, key) of every block.
-
-        In latent layers key 0 is the latent.
-        """
-        inputs, _, weights = self._write_graph(return_weights=True)
-        return BaseModel(inputs, weights, name="decoder_attention")
-
-    def _write_graph(self, return_weights):
         inputs = {
             "decoder_token_ids": keras.Input((None,), dtype="int32", name="decoder_token_ids"),
             "latents": keras.Input(self.latent_shape, dtype="float32", name="latents"),
         }
-        token_ids = inputs["decoder_token_ids"]
-        start = ops.full_like(token_ids[:, 0], self.max_length)
         if self.length == "conditioned":
-            start = inputs["lengths"] = keras.Input((), dtype="int32", name="lengths")
-        logits, _, weights = self._parts.write(
-            token_ids, None, inputs["latents"], start, return_weights
-        )
-        return inputs, logits, weights
+            inputs["lengths"] = keras.Input((), dtype="int32", name="lengths")
+        token_ids, latents = inputs["decoder_token_ids"], inputs["latents"]
+        start = self._writing_start(token_ids, inputs)
+        logits, _, _ = self._parts.write(token_ids, None, latents, start)
+        return BaseModel(inputs, logits, name="decoder")
+
+    def decoder_attention(self, inputs, training=False):
+        """The attention weights of the writing, for the inputs of `decoder`.
+
+        A list of (batch, heads, query, key), one a block; in latent layers key 0 is the latent.
+        Dropout is off; `training` is there so that it is called as `decoder` is.
+        Not a functional model: Keras takes every call of a layer to have as many outputs as its
+        first one, and the first call of a block returns no weights.
+        """
+        token_ids = ops.convert_to_tensor(inputs["decoder_token_ids"], "int32")
+        latents = ops.convert_to_tensor(inputs["latents"], "float32")
+        start = self._writing_start(token_ids, inputs)
+        return self._parts.write(token_ids, None, latents, start, return_weights=True)[2]
+
+    def _writing_start(self, token_ids, inputs):
+        if self.length == "conditioned":
+            return ops.cast(inputs["lengths"], "int32")
+        return ops.full_like(token_ids[:, 0], self.max_length)
 
     @property
     def quantizers(self):
