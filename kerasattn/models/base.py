@@ -32,9 +32,10 @@ class BaseModel(Pretrained, keras.Model):
     def __call__(self, inputs, *args, **kwargs):
         return super().__call__(self._check_inputs(inputs), *args, **kwargs)
 
-    def call(self, inputs, *args, **kwargs):
-        # JAX's train and predict steps come here directly, past `__call__`.
-        return super().call(self._check_inputs(inputs), *args, **kwargs)
+    def call(self, inputs, training=None, **kwargs):
+        # JAX's train and predict steps come here directly, past `__call__`. Keras passes `training`
+        # on only if the signature has that name.
+        return super().call(self._check_inputs(inputs), training=training, **kwargs)
 
     def _check_inputs(self, inputs):
         """Wraps a lone tensor, fills in None for what was left out, refuses what cannot be read."""
@@ -53,6 +54,10 @@ class BaseModel(Pretrained, keras.Model):
                 _check_input(key, value, spec, self._id_ranges.get(key))
             checked[key] = value
         return checked
+
+    def compute_output_spec(self, inputs, training=None, **kwargs):
+        # A functional model's own looks at the shape of every input, also of those left out.
+        return keras.Operation.compute_output_spec(self, inputs, training=training)
 
     def compile(self, optimizer="adam", *args, jit_compile="auto", **kwargs):
         """As `keras.Model.compile`; `jit_compile="auto"` is XLA on one device, a CPU included."""
