@@ -36,6 +36,7 @@ from kerasattn.training import evaluation
 from kerasattn.training.callbacks import AnnealWeight, CodeUsage
 from kerasattn.training.checkpoint import ResumableCheckpoint
 from kerasattn.training.progress import Progress
+from kerasattn.training.report import to_markdown
 from kerasattn.training.schedules import WarmupCosine
 
 # === Settings ===
@@ -328,90 +329,7 @@ def draw_pictures(model, history, texts, sentences, latents):
     return pictures
 
 
-# === Report ===
-def write_report(output, report, texts, pictures):
-    """report.json for programs, report.md for people."""
-    save(output / "report.json", json.dumps(report, indent=2, ensure_ascii=False, default=float))
-    samples, kept, sizes = report["samples"], report["replacements"], report["sentences"]
-    layers = len(report["latent_use"])
-    lower, speed = layers // 2, report["speed"]
-    rows = [
-        ("rebuilt exactly (greedy)", report["exact_match"]),
-        ("characters rebuilt at their place", report["character_accuracy"]),
-        ("BLEU of characters", report["bleu"]),
-        ("perplexity of a token, given the rest and the code", report["perplexity"]),
-        ("rate of the code, bits", report["rate_bits"]["total"]),
-        ("samples: trigram perplexity", samples["perplexity"]),
-        ("held-out sentences: trigram perplexity", samples["perplexity_held_out"]),
-        ("... their ratio", samples["perplexity_ratio"]),
-        ("samples: distinct-2, of that of held-out sentences", samples["distinct_2_ratio"]),
-        ("samples: copies of training sentences", samples["copies"]),
-        ("samples: mean length", samples["mean_length"]),
-        ("held-out sentences: mean length", samples["mean_length_held_out"]),
-        ("distance of both lengths (total variation)", samples["length_total_variation"]),
-        ("training tokens per second", speed["training_tokens_per_second"]),
-        ("generated tokens per second", speed["generated_tokens_per_second"]),
-        *((f"seconds of {name}", seconds) for name, seconds in report["seconds"].items()),
-    ]
-    names = ["content", "function_words", "punctuation", "length", "pattern"]
-    originals = texts["originals"]
-    shown = [i for i, text in enumerate(originals) if len(text) > 5][:6]
-    edits = [f"result {i + 1}" for i in range(6)]
-    parts = [
-        "# UniVAE",
-        f"{sizes['training']:,} sentences to train on, {sizes['held_out']:,} held out, "
-        f"{sizes['rebuilt']:,} of these rebuilt; {report['parameters']:,} parameters, "
-        f"{layers} latents.",
-        "## Numbers",
-        table(["on held-out sentences", ""], rows),
-        "## Random samples",
-        "Greedy, from latents of the prior.",
-        table(["", "sample"], [(i + 1, t) for i, t in enumerate(texts["samples"][:20])]),
-        "## Original and reconstruction",
-        table(["original", "reconstruction"], list(zip(originals, texts["rebuilt"]))[:20]),
-        f"## The lower half of the latents (1 to {lower} of {layers}) replaced",
-        table(["original", *edits], [(originals[i], *texts["lower half"][i]) for i in shown]),
-        f"## The top layer's latent ({layers}) replaced",
-        table(["original", *edits], [(originals[i], *texts["top layer"][i]) for i in shown]),
-        "## What a replacement keeps",
-        "Shares of the original's content words, of its function words, the same punctuation, the "
-        "same number of words, and of the pattern that function words and punctuation make.",
-        table(["replaced", *names], [(n, *(row[k] for k in names)) for n, row in kept.items()]),
-        "Drop in character accuracy where one layer's latent is drawn anew:",
-        table(["latent", "drop"], [(i + 1, x) for i, x in enumerate(report["latent_use"])]),
-        "## The same code at several lengths",
-    ]
-    if "lengths" in texts:
-        lengths, lines = texts["lengths"]
-        header = ["original", *(f"{n} tokens" for n in lengths)]
-        parts.append(table(header, [(a, *line) for a, line in zip(originals, lines)]))
-    else:
-        parts.append('The length is part of this code. `--length conditioned` trains a model whose '
-                     "length is chosen when it writes.")  # fmt: skip
-    path = texts["path"]
-    parts += ["## From one sentence to another", "The first and the last are the originals."]
-    parts.append(table(["step", ""], list(enumerate(path))))
-    parts += ["## Pictures", *(f"![{Path(name).stem}]({name})" for name in pictures)]
-    parts.append(f"The attention is that of writing: {escape(path[0])}")
-    settings = report["settings"].items()
-    parts += ["## Settings", ", ".join(f"{name} {value}" for name, value in settings)]
-    save(output / "report.md", "\n\n".join(parts) + "\n")
-
-
-def table(header, rows):
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(map(escape, line)) + " |" for line in lines)
-
-
-def escape(value):
-    """A value as text that Markdown leaves alone."""
-    if value is None:
-        return "-"
-    if isinstance(value, float):
-        return f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}"
-    return re.sub(r"([\\`*_<>|#\[\]])", r"\\\1", str(value)) if value != "---" else value
-
-
+# === From start to finish ===
 def save(path, text):
     """Writes a file that is there as a whole or not at all."""
     temporary = path.with_name(f".{path.name}")
@@ -419,7 +337,6 @@ def save(path, text):
     os.replace(temporary, path)
 
 
-# === From start to finish ===
 def main(arguments=None):
     settings, output, resume = make_settings(parse_arguments(arguments))
     seconds, began = {}, time.perf_counter()
@@ -515,7 +432,8 @@ def main(arguments=None):
             "python": platform.python_version(),
         },
     }
-    write_report(output, report, texts, pictures)
+    save(output / "report.json", json.dumps(report, indent=2, ensure_ascii=False, default=float))
+    save(output / "report.md", to_markdown(report, texts, pictures))
     samples, ratio = report["samples"], report["samples"]["perplexity_ratio"]
     print(f"Rebuilt exactly {scores['exact_match']:.1%}, characters "
           f"{scores['character_accuracy']:.1%}; samples' trigram perplexity "
