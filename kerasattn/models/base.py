@@ -66,6 +66,13 @@ class BaseModel(Pretrained, keras.Model):
             jit_compile = self.distribute_strategy.num_replicas_in_sync == 1
         super().compile(optimizer, *args, jit_compile=jit_compile, **kwargs)
 
+    def compile_from_config(self, config):
+        """Compiles a loaded model as it was, so that its training goes on."""
+        # Keras leaves that to classes that have a compile() of their own.
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        if self.built:
+            self.optimizer.build(self.trainable_variables)
+
     def hidden_states(self, inputs):
         """The embedding output, then every layer's output: a list of (batch, length, hidden)."""
         model = keras.Model(self._inputs_struct, list(self._hidden))
