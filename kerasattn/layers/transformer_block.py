@@ -172,12 +172,7 @@ class TransformerBlock(keras.layers.Layer):
         mask=None,
         inputs_mask=None,
     ):
-        has_context = context is not None or context_cache is not None
-        if has_context != (self.cross_attention is not None):
-            raise ValueError(
-                f"A block with cross_attention={self.cross_attention is not None} was "
-                f"{'' if has_context else 'not '}given a context."
-            )
+        self._check_context(context is not None or context_cache is not None)
         mask = mask if mask is not None else inputs_mask
         extras = []
 
@@ -227,6 +222,33 @@ class TransformerBlock(keras.layers.Layer):
             x = residual(x, cross_attention, self.cross_attention_norm)
         x = residual(x, self.feed_forward, self.feed_forward_norm)
         return (x, *extras) if extras else x
+
+    def _check_context(self, has_context):
+        if has_context != (self.cross_attention is not None):
+            raise ValueError(
+                f"A block with cross_attention={self.cross_attention is not None} was "
+                f"{'' if has_context else 'not '}given a context."
+            )
+
+    def compute_output_spec(self, inputs, *args, cache=None, return_weights=False, **kwargs):
+        # Said rather than traced. JAX traces all unknown sizes as one number, which the keys'
+        # length with a memory is not; and tracing is what takes time in building a model.
+        if args or cache is not None:
+            return super().compute_output_spec(
+                inputs, *args, cache=cache, return_weights=return_weights, **kwargs
+            )
+        given = [kwargs.get("context"), kwargs.get("context_cache")]
+        self._check_context(any(value is not None for value in given))
+        output = keras.KerasTensor(inputs.shape, self.compute_dtype)
+        if not return_weights:
+            return output
+        batch, query = inputs.shape[:2]
+        memory = kwargs.get("memory")
+        key = query
+        if memory is not None:
+            key = None if None in (query, memory.shape[1]) else query + memory.shape[1]
+        weights = keras.KerasTensor((batch, self._config["num_heads"], query, key), "float32")
+        return output, weights
 
     def compute_mask(self, inputs, previous_mask=None):
         return previous_mask
