@@ -203,7 +203,10 @@ def read_corpus(settings):
     corpus = settings["corpus"]
     known = {"cantonese": data.cantonese_sentences, "chitchat": data.chitchat_questions}
     sentences = known[corpus]() if corpus in known else data.text_file(corpus)
-    sentences = list(dict.fromkeys(sentences))[: settings["limit"]]
+    sentences = list(dict.fromkeys(sentences))
+    if settings["limit"]:
+        order = np.random.default_rng(settings["seed"]).permutation(len(sentences))
+        sentences = [sentences[i] for i in order[: settings["limit"]]]
     held_out = min(settings["held_out"], max(1, len(sentences) // 10))
     return data.train_test_split(sentences, held_out, settings["seed"])
 

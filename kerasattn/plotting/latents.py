@@ -44,11 +44,13 @@ def latent_map(latents, values, name):
         for kind in kinds or ():
             chosen = np.array([value == kind for value in values])
             axes.scatter(*points[chosen].T, s=6, label=kind, linewidths=0)
-        axes.set(title=f"latent {i + 1}", xticks=[], yticks=[], aspect="equal")
+        axes.set(title=f"latent {i + 1}", xticks=[], yticks=[])
+        axes.set_aspect("equal", adjustable="datalim")
     if kinds is None:
         figure.colorbar(image, ax=panels[-1], label=name)
     else:
-        panels[-1].legend(title=name, markerscale=3, fontsize="small")
+        handles = panels[-1].get_legend_handles_labels()
+        figure.legend(*handles, title=name, markerscale=3, loc="outside right upper")
     return figure
 
 

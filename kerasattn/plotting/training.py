@@ -4,7 +4,7 @@ from kerasattn.plotting.figures import new_figure
 
 
 def training_curves(history, log_scale=("perplexity",)):
-    """A panel for each metric over the steps.
+    """A panel over the steps for each metric that changes.
 
     Args:
         history: list of dicts, each with `step` and metrics, as `ResumableCheckpoint.history`.
@@ -22,7 +22,12 @@ def training_curves(history, log_scale=("perplexity",)):
     >>> figure.axes[0].lines[0].get_xydata().tolist()
     [[1.0, 2.0], [2.0, 1.0]]
     """
-    names = list(dict.fromkeys(name for row in history for name in row if name != "step"))
+    values = {}
+    for row in history:
+        for name, value in row.items():
+            values.setdefault(name, set()).add(value)
+    names = [name for name in values if name != "step"]
+    names = [name for name in names if len(values[name]) > 1] or names
     if not names:
         raise ValueError("The history holds no metric: expected dicts of `step` and metrics.")
     figure = new_figure(4.2 * len(names), 3.2)

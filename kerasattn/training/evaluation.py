@@ -215,11 +215,13 @@ def evaluate(
     fitting = [s for s, n in zip(held_out, token_lengths) if n <= model.max_length] or held_out
     least, most = sizes or (1, max(map(len, fitting)))
     sentences = [s for s in fitting if least <= len(s) <= most] or fitting
+    # A corpus may be sorted: what is shown, and what is but a part, is drawn from all of it.
+    sentences = [sentences[i] for i in np.random.default_rng(seed).permutation(len(sentences))]
     latents, lengths = read(model, sentences)
     draw = prior(model, latents)
     texts = {"originals": sentences[:num_edited]}
 
-    some = np.random.default_rng(seed).choice(lengths, num_samples)
+    some = np.random.default_rng(seed).choice(lengths, num_samples)  # where lengths are chosen
     texts["samples"] = write(model, draw(num_samples, seed), some)
     began = time.perf_counter()
     texts["rebuilt"] = write(model, latents, lengths)

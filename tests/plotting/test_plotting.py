@@ -70,10 +70,14 @@ def test_mask_and_curves(tmp_path):
     saved(figure, tmp_path)
     with pytest.raises(ValueError, match="query and a key"):
         plotting.mask_grid({"flat": np.ones(3)})
-    history = [{"step": 10, "loss": 2.0, "perplexity": 7.4}, {"step": 20, "loss": 1.0}]
+    history = [
+        {"step": 10, "kl": 3.0, "loss": 2.0, "perplexity": 7.4},
+        {"step": 20, "kl": 3.0, "loss": 1.0},
+        {"step": 30, "kl": 3.0, "loss": 0.5, "perplexity": 2.7},
+    ]
     figure = plotting.training_curves(history)
-    assert [axes.get_title() for axes in figure.axes] == ["loss", "perplexity"]
-    assert figure.axes[1].lines[0].get_xydata().tolist() == [[10.0, 7.4]]
+    assert [axes.get_title() for axes in figure.axes] == ["loss", "perplexity"]  # kl is constant
+    assert figure.axes[1].lines[0].get_xydata().tolist() == [[10.0, 7.4], [30.0, 2.7]]
     saved(figure, tmp_path)
     with pytest.raises(ValueError, match="no metric"):
         plotting.training_curves([{"step": 1}])
