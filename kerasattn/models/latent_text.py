@@ -137,7 +137,7 @@ class LatentText:
         if isinstance(a, str):
             path = self.interpolate(*self.encode([a, b]), steps)
             return self.generate(path, lengths=lengths)
-        a, b = self._check_latents(np.stack([as_numpy(a), as_numpy(b)]))
+        a, b = (self._check_latents(as_numpy(end)[None])[0] for end in (a, b))
         t = np.linspace(0, 1, steps, dtype="float32")[:, None, None]
         if self.latent != "vmf":
             return (1 - t) * a + t * b

@@ -7,6 +7,7 @@ from kerasattn import layers
 from kerasattn.models.base import BaseModel
 from kerasattn.models.latent_text import LatentText
 from kerasattn.models.univae_halves import UniVAEHalves
+from kerasattn.models.univae_settings import check
 from kerasattn.ops import gaussian, masks, vmf
 from kerasattn.training.losses import token_cross_entropy, token_weights, weighted_mean
 from kerasattn.training.metrics import Perplexity
@@ -64,7 +65,7 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         ValueError: for settings that do not go together, saying which.
 
     Example:
-    >>>     >>> from kerasattn.models import UniVAE
+    >>> from kerasattn.models import UniVAE
     >>> model = UniVAE(30, num_layers=3, num_heads=2, hidden_dim=16, intermediate_dim=32,
     ...                num_latent_layers=2, latent_dim=4, max_length=8)
     >>> latents = model.encode([[2, 7, 8, 3, 0]])
@@ -112,7 +113,7 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         **kwargs,
     ):
         config = {k: v for k, v in locals().items() if k not in ("self", "kwargs", "__class__")}
-        _check(config)
+        check(config)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         table_dim = embedding_dim or hidden_dim
 
@@ -311,6 +312,14 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         return checked
 
     # === Loss ===
+    def fit(self, x=None, y=None, **kwargs):
+        """As `keras.Model.fit`, without a target: `fit(token_ids)`, `fit(dataset)`."""
+        return super().fit(x, _target(x, y, kwargs), **kwargs)
+
+    def evaluate(self, x=None, y=None, **kwargs):
+        """As `keras.Model.evaluate`, without a target."""
+        return super().evaluate(x, _target(x, y, kwargs), **kwargs)
+
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """Cross-entropy of the written half's real tokens, nats a token, and the latents' cost.
 
@@ -341,55 +350,8 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         return loss + cost
 
 
-def _check(config):
-    """Refuses settings that do not go together."""
-    num_layers, num_latent_layers = config["num_layers"], config["num_latent_layers"]
-    if not 1 <= num_latent_layers < num_layers:
-        raise ValueError(
-            f"num_latent_layers must be from 1 to num_layers - 1 = {num_layers - 1}, got "
-            f"{num_latent_layers}. The first layer cannot carry a latent: what stands at its "
-            "position 0 is the same for every text."
-        )
-    for name, known in (
-        ("latent", ("vmf", "gaussian", "quantized", None)),
-        ("length", ("fixed", "conditioned")),
-        ("backbone", ("roformer", "bert")),
-    ):
-        if config[name] not in known:
-            raise ValueError(f"{name} must be one of {known}, got {config[name]!r}.")
-    if config["latent_dim"] is None and config["latent"] is not None:
-        raise ValueError(
-            f"latent={config['latent']!r} needs a latent_dim; only latent=None goes without."
-        )
-    least = 2 if config["latent"] == "vmf" else 1
-    if config["latent_dim"] is not None and config["latent_dim"] < least:
-        raise ValueError(f"latent_dim must be at least {least}, got {config['latent_dim']}.")
-    if config["hidden_dim"] % config["num_heads"]:
-        raise ValueError(
-            f"num_heads = {config['num_heads']} must divide hidden_dim = {config['hidden_dim']}."
-        )
-    if config["max_length"] < 2:
-        raise ValueError(
-            f"max_length counts [CLS] and [SEP], so 2 or more; got {config['max_length']}."
-        )
-    rows = config["max_positions"]
-    if rows is not None and rows < 2 * config["max_length"]:
-        raise ValueError(
-            f"The two halves need 2 × max_length = {2 * config['max_length']} positions, "
-            f"max_positions is {rows}."
-        )
-    size, tokenizer = config["vocabulary_size"], config["tokenizer"]
-    ids = {name: config[name] for name in ("pad_id", "cls_id", "sep_id")}
-    if len(set(ids.values())) < 3 or not all(0 <= i < size for i in ids.values()):
-        raise ValueError(
-            f"pad_id, cls_id, sep_id are three of vocabulary_size = {size} ids: {ids}."
-        )
-    if tokenizer is not None:
-        theirs = {name: getattr(tokenizer, name) for name in ids}
-        if theirs != ids:
-            raise ValueError(f"The tokenizer has {theirs}, the model {ids}: give it the same.")
-        if len(tokenizer.vocabulary) > size:
-            raise ValueError(
-                f"The tokenizer has {len(tokenizer.vocabulary)} tokens, more than "
-                f"vocabulary_size = {size}."
-            )
+def _target(x, y, kwargs):
+    """A target that nobody looks at: without one, Keras drops sample_weight silently."""
+    if y is not None or kwargs.get("sample_weight") is None:
+        return y
+    return next(iter(x.values())) if isinstance(x, dict) else x

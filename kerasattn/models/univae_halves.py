@@ -18,7 +18,9 @@ class UniVAEHalves:
     @functools.cached_property
     def encoder(self):
         """The reading alone: token_ids (and padding_mask) to the latents' means."""
-        return BaseModel(self._inputs_struct, self.output["latents"], name="encoder")
+        encoder = BaseModel(self._inputs_struct, self.output["latents"], name="encoder")
+        encoder._id_ranges = self._id_ranges
+        return encoder
 
     @functools.cached_property
     def decoder(self):
@@ -36,7 +38,9 @@ class UniVAEHalves:
         token_ids, latents = inputs["decoder_token_ids"], inputs["latents"]
         start = self._writing_start(token_ids, inputs)
         logits, _, _ = self._parts.write(token_ids, None, latents, start)
-        return BaseModel(inputs, logits, name="decoder")
+        decoder = BaseModel(inputs, logits, name="decoder")
+        decoder._id_ranges = {"decoder_token_ids": self.vocabulary_size}
+        return decoder
 
     def decoder_attention(self, inputs, training=False):
         """The attention weights of the writing, for the inputs of `decoder`.
