@@ -641,14 +641,13 @@ CONFIG_ERRORS = [
 @pytest.mark.parametrize("kind", ["gaussian", "quantized", "unreduced", "bert", "conditioned"])
 def test_model_of_another_kind(kind):
     seconds = "tried on the first kind"
-    check_model(
-        UniVAE,
-        {**SIZES, **KINDS[kind], "dropout": 0.1},
-        skip={
-            **dict.fromkeys(["save", "saved_model", "errors", "decoding", "fit"], seconds),
-            "causal": "what is read reaches all that is written, through the latents",
-        },
-    )
+    skip = {
+        **dict.fromkeys(["save", "saved_model", "errors", "decoding", "fit"], seconds),
+        "causal": "what is read reaches all that is written, through the latents",
+    }
+    if kind == "quantized":
+        skip["precision"] = "in half precision a vector may take another code; test_fit trains so"
+    check_model(UniVAE, {**SIZES, **KINDS[kind], "dropout": 0.1}, skip=skip)
 
 
 BAD_LATENTS = [
