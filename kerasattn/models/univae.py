@@ -110,9 +110,8 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         seed=None,
         dtype=None,
         name="univae",
-        **kwargs,
     ):
-        config = {k: v for k, v in locals().items() if k not in ("self", "kwargs", "__class__")}
+        config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         check(config)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         table_dim = embedding_dim or hidden_dim
@@ -278,7 +277,6 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
             {"token_ids": token_ids, "padding_mask": padding_mask},
             outputs,
             name=name,
-            **kwargs,
         )
 
         # === Config ===
