@@ -65,12 +65,16 @@ class BaseModel(Pretrained, keras.Model):
             # Keras resolves "auto" to off on a CPU; under tf.distribute XLA fails.
             jit_compile = self.distribute_strategy.num_replicas_in_sync == 1
         super().compile(optimizer, *args, jit_compile=jit_compile, **kwargs)
+        if keras.backend.backend() == "tensorflow" and not self.optimizer.built:
+            # A step that makes these variables itself is traced twice, which takes twice the time.
+            with self.distribute_strategy.scope():
+                self.optimizer.build(self.trainable_variables)
 
     def compile_from_config(self, config):
         """Compiles a loaded model as it was, so that its training goes on."""
         # Keras leaves that to classes that have a compile() of their own.
         self.compile(**keras.saving.deserialize_keras_object(config))
-        if self.built:
+        if not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
 
     def hidden_states(self, inputs):
