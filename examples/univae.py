@@ -65,6 +65,7 @@ DEFAULTS = dict(
     steps=None,
     batch_size=64,
     one_length=False,  # batches of one length: less to compile, more to compute
+    xla=True,  # which takes half a minute to compile, and is faster from then on
     learning_rate=3e-3,
     warmup_steps=400,
     clip_norm=1.0,
@@ -87,6 +88,7 @@ SMALL = dict(
     steps=30,
     batch_size=32,
     one_length=True,
+    xla=False,
     warmup_steps=5,
     report_every=10,
     save_every=10,
@@ -261,7 +263,10 @@ def build_model(settings, tokenizer):
 def train(model, token_ids, settings, checkpoint, keep_settings):
     """Fits the model to what is left of the training; returns what tells how fast it went."""
     began = time.monotonic()
-    model.compile(keras.optimizers.Adam(beta_2=0.98, global_clipnorm=settings["clip_norm"]))
+    model.compile(
+        keras.optimizers.Adam(beta_2=0.98, global_clipnorm=settings["clip_norm"]),
+        jit_compile="auto" if settings["xla"] else False,
+    )
     if checkpoint.path.exists():
         with one_line_errors():
             checkpoint.restore(model)
