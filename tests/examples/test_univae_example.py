@@ -150,48 +150,32 @@ def _run(code, *arguments):
 
 # === Stop and resume ===
 
-FEW = ["--small", "--steps", "9", "--latent-dim", "4", "--hidden-dim", "16", "--batch-size", "8"]
 
-
-def _train(example, output, corpus, *more):
-    """The training of the script alone: (exit code, checkpoint), without the evaluation."""
-    return example.main([*FEW, "--corpus", str(corpus), "--output", str(output), *more])
-
-
-@pytest.fixture
-def training_only(example, monkeypatch):
-    """Ends the script when the training is over."""
-
-    def saved(model, folder):
-        raise StopIteration
-
-    monkeypatch.setattr(example, "export_latent_text", saved)
-
-
-def test_stopped_and_resumed_is_as_if_it_was_not(
-    example, corpus, tmp_path, monkeypatch, training_only
-):
-    with pytest.raises(StopIteration):
-        _train(example, tmp_path / "whole", corpus)
-
+def test_stopped_and_resumed_is_as_if_it_was_not(example, small, tmp_path, monkeypatch):
     original = ResumableCheckpoint.on_train_batch_end
 
-    def stop_at_5(self, batch, logs=None):
-        if self._epoch_start + batch + 1 == 5:
+    def stop_at_14(self, batch, logs=None):
+        if self._epoch_start + batch + 1 == 14:
             self._on_signal(2, None)
         original(self, batch, logs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(ResumableCheckpoint, "on_train_batch_end", stop_at_5)
-        assert _train(example, tmp_path / "parts", corpus) == 130
-    assert not (tmp_path / "parts" / "model.keras").exists()
-    keras.utils.set_random_seed(99)
-    with pytest.raises(StopIteration):
-        example.main(["--output", str(tmp_path / "parts"), "--resume"])
+        patch.setattr(ResumableCheckpoint, "on_train_batch_end", stop_at_14)
+        assert example.main(["--small", "--output", str(tmp_path)]) == 130
+    assert not (tmp_path / "model.keras").exists()
 
-    whole, parts = (load_model(tmp_path / name / "model.keras") for name in ("whole", "parts"))
-    assert int(whole.optimizer.iterations) == int(parts.optimizer.iterations) == 9
-    for a, b in zip(whole.weights, parts.weights, strict=True):
+    def no_more(model, folder):
+        raise StopIteration
+
+    keras.utils.set_random_seed(99)
+    monkeypatch.setattr(example, "export_latent_text", no_more)
+    with pytest.raises(StopIteration):
+        example.main(["--output", str(tmp_path), "--resume"])
+
+    whole, parts = (load_model(folder / "model.keras") for folder in (small, tmp_path))
+    assert int(whole.optimizer.iterations) == int(parts.optimizer.iterations) == 30
+    variables = [model.weights + model.optimizer.variables for model in (whole, parts)]
+    for a, b in zip(*variables, strict=True):
         np.testing.assert_array_equal(a, b, err_msg=a.path)
 
 
