@@ -340,14 +340,14 @@ def test_compiled_training_is_compiled_and_equal():
     _, plain = trained(jit=False)
     np.testing.assert_allclose(losses, plain, atol=1e-4)
     assert losses[-1] < losses[0]
+    # The step that `fit` runs is a compiled function inside Keras' own.
+    parts = [cell.cell_contents for cell in model.train_function.__closure__]
     if keras.backend.backend() == "tensorflow":
-        # The step that `fit` runs is a tf.function inside Keras' own: XLA shows its program.
-        parts = [cell.cell_contents for cell in model.train_function.__closure__]
         steps = [part.__wrapped__ for part in parts if hasattr(part, "__wrapped__")]
         (step,) = [s for s in steps if hasattr(s, "experimental_get_compiler_ir")]
         assert "ENTRY" in step.experimental_get_compiler_ir((IDS,))(stage="hlo")
     else:
-        assert hasattr(model.train_function, "lower")  # what jax.jit returns
+        assert any(hasattr(part, "lower") for part in parts)  # what jax.jit returns
 
 
 @tensorflow_only(reason="tf.data")
