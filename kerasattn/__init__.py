@@ -3,7 +3,8 @@
 import importlib
 
 # These register their classes, so that Keras can load models that hold them.
-from kerasattn import layers, models, tokenizers
+from kerasattn import heads, layers, models, tokenizers
+from kerasattn.models.loading import from_pretrained
 
 __version__ = "0.1.0"
 
@@ -11,6 +12,8 @@ __all__ = [
     "data",
     "decoding",
     "export",
+    "from_pretrained",
+    "heads",
     "layers",
     "models",
     "ops",

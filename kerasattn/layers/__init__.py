@@ -1,11 +1,13 @@
 """Keras layers, one concept a file."""
 
+from kerasattn.layers.attention_mask import AttentionMask
 from kerasattn.layers.feed_forward import FeedForward
 from kerasattn.layers.gaussian_sampling import GaussianSampling
 from kerasattn.layers.language_model_head import LanguageModelHead
 from kerasattn.layers.learned_position_embedding import LearnedPositionEmbedding
 from kerasattn.layers.multi_head_attention import MultiHeadAttention
 from kerasattn.layers.padding_mask import PaddingMask
+from kerasattn.layers.position_ids import PositionIds
 from kerasattn.layers.relative_position_bias import RelativePositionBias
 from kerasattn.layers.relative_position_embedding import RelativePositionEmbedding
 from kerasattn.layers.rotary_embedding import RotaryEmbedding
@@ -17,12 +19,14 @@ from kerasattn.layers.vector_quantizer import VectorQuantizer
 from kerasattn.layers.von_mises_fisher_sampling import VonMisesFisherSampling
 
 __all__ = [
+    "AttentionMask",
     "FeedForward",
     "GaussianSampling",
     "LanguageModelHead",
     "LearnedPositionEmbedding",
     "MultiHeadAttention",
     "PaddingMask",
+    "PositionIds",
     "RelativePositionBias",
     "RelativePositionEmbedding",
     "RotaryEmbedding",

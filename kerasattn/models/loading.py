@@ -1,9 +1,12 @@
-"""Loading a `.keras` file, with one clear error for whatever is wrong with it."""
+"""Loading any model: a `.keras` file, or a folder of pretrained weights."""
 
 import zipfile
 from pathlib import Path
 
 import keras
+
+from kerasattn.models.registry import MODELS
+from kerasattn.weights.sources import read_json
 
 
 def load_model(path, **options):
@@ -44,3 +47,40 @@ def load_model(path, **options):
     except Exception as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"{path} can't be loaded: {reason[:300]}") from error
+
+
+def from_pretrained(folder, **options):
+    """The model whose weights a folder holds, of whatever family.
+
+    Args:
+        folder: path of a folder of Hugging Face (config.json; safetensors or pytorch_model.bin, one
+            file or shards) or of a TensorFlow checkpoint (bert_config.json).
+        **options: of the family's `from_pretrained`, such as `heads=("class",)`, and arguments of
+            its constructor.
+
+    Raises:
+        ValueError: for a folder of no known family, a corrupt file, or weights that do not fit.
+
+    Example:
+    >>> import tempfile
+    >>> import kerasattn
+    >>> folder = tempfile.mkdtemp()
+    >>> sizes = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8)
+    >>> kerasattn.models.BERT(30, **sizes).save_pretrained(folder)
+    >>> type(kerasattn.from_pretrained(folder)).__name__
+    'BERT'
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is not a folder.")
+    for family in MODELS.values():
+        if any(form.describes(folder) for form in family.formats):
+            return family.from_pretrained(folder, **options)
+    there = ", ".join(sorted(path.name for path in folder.iterdir())[:20]) or "nothing"
+    kind = ""
+    if (folder / "config.json").is_file():
+        kind = f" of model_type {read_json(folder / 'config.json').get('model_type')!r}"
+    raise ValueError(
+        f"{folder} is of no family known here{kind}: it holds {there}. There are "
+        f"{', '.join(MODELS)}."
+    )

@@ -31,6 +31,8 @@ class Pretrained:
             strict: bool, whether weights that are missing, unused or of another shape are an
                 error. Otherwise what fits is loaded and the rest named in a warning.
             **overrides: constructor arguments that replace those of the config or add to them.
+                `heads` asks for other heads than the checkpoint's: those that it lacks are newly
+                initialized, which a warning names.
 
         Raises:
             ValueError: for a folder in no known format, a corrupt file, or weights that do not fit.
@@ -41,6 +43,9 @@ class Pretrained:
         try:
             arguments = form.arguments(config, folder)
             arguments = {name: _revive(value) for name, value in arguments.items()} | overrides
+            if arguments.get("heads", ()) is None:  # the config does not say
+                with form.open(folder) as source:
+                    arguments["heads"] = form.heads_in(source.names)
             # Keras itself ignores names that it does not know.
             unknown = arguments.keys() - inspect.signature(cls.__init__).parameters.keys()
             if unknown:
@@ -51,8 +56,10 @@ class Pretrained:
                 f"No {cls.__name__} can be built from {path} and the arguments given "
                 f"({type(error).__name__}: {error})."
             ) from error
+        heads = tuple(form.heads.values())
+        fresh = form.fresh + (heads if "heads" in overrides else ())
         with form.open(folder) as source:
-            report = load_weights(model, form.table, source, strict=strict, fresh=form.fresh)
+            report = load_weights(model, form.table, source, strict, fresh, optional=heads)
         if report.fresh or not report.complete:
             logging.getLogger(__name__).warning("%s", report)
         return model

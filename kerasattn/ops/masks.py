@@ -125,6 +125,20 @@ def permutation(order, include_self=True):
     return key <= query if include_self else key < query
 
 
+def real_positions(padding_mask):
+    """Positions that count real tokens alone, wherever the padding stands; 0 before the first.
+
+    (batch, length) bool -> (batch, length) int32.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.ops import masks
+    >>> print(np.array(masks.real_positions(np.array([[False, False, True, True, True]]))))
+    [[0 0 0 1 2]]
+    """
+    return ops.maximum(ops.cumsum(ops.cast(padding_mask, "int32"), axis=1) - 1, 0)
+
+
 def positions(token_ids):
     """0, 1, 2, ... along axis 1, also where the length is unknown: (batch, length) int32."""
     return ops.cumsum(ops.ones_like(token_ids, dtype="int32"), axis=1) - 1

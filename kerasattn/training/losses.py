@@ -42,3 +42,46 @@ def token_weights(sample_weight, token_ids):
             f"{tuple(weights.shape)}."
         )
     return ops.broadcast_to(weights, ops.shape(token_ids))
+
+
+def label_loss(labels, logits, sample_weight=None):
+    """The mean cross-entropy of labels, in nats each, where -100 counts for nothing.
+
+    Args:
+        labels: int (batch, length), or (batch,).
+        logits: (batch, length, vocabulary), or (batch, vocabulary).
+        sample_weight: (batch,) or (batch, length), weights of sentences or tokens.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.training.losses import label_loss
+    >>> round(float(label_loss(np.array([[3, -100]]), np.zeros((1, 2, 8), "float32"))), 3)
+    2.079
+    """
+    labels = ops.cast(labels, "int32")
+    if len(labels.shape) == 1:
+        labels, logits = labels[:, None], logits[:, None]
+    counts = ops.not_equal(labels, -100)
+    weights = ops.cast(counts, "float32")
+    if sample_weight is not None:
+        weights = weights * token_weights(sample_weight, labels)
+    return weighted_mean(token_cross_entropy(ops.where(counts, labels, 0), logits), weights)
+
+
+def binary_loss(labels, logits, sample_weight=None):
+    """The mean cross-entropy of yes and no, in nats each, where -100 counts for nothing.
+
+    Args:
+        labels: int (batch, length), 1 for yes.
+        logits: (batch, length).
+        sample_weight: (batch,) or (batch, length), weights of sentences or tokens.
+    """
+    no = ops.zeros_like(logits)
+    return label_loss(labels, ops.stack([no, logits], axis=-1), sample_weight)
+
+
+def squared_loss(labels, values, sample_weight=None):
+    """The mean squared error of numbers (batch,), weighted by `sample_weight` (batch,)."""
+    errors = ops.square(ops.cast(labels, "float32") - ops.cast(values, "float32"))
+    weights = ops.ones_like(errors) if sample_weight is None else sample_weight
+    return weighted_mean(errors, weights)

@@ -1,6 +1,7 @@
 """Formats: which files a family's checkpoints are, and which table and sizes they have."""
 
 import dataclasses
+import fnmatch
 import pathlib
 from collections.abc import Callable
 
@@ -24,6 +25,10 @@ class Format:
         config: function of the constructor arguments that returns the config, for saving.
         extra: function of the constructor arguments that returns arrays to save besides.
         fresh: shell patterns of variables that such files never have.
+        heads: dict from the names of heads to shell patterns of their variables. A model may leave
+            out any of them, whatever the file holds.
+        tells: function of the config and the names of the tensors in the file: whether these are
+            the family's, where families share a kind of config.
     """
 
     name: str
@@ -36,10 +41,36 @@ class Format:
     config: Callable | None = None
     extra: Callable = lambda arguments: {}
     fresh: tuple = ()
+    heads: dict = dataclasses.field(default_factory=dict)
+    tells: Callable = lambda config, names: True
 
     def open(self, folder):
         """The open `Source` of a folder."""
         return self.source(self.find(folder))
+
+    def describes(self, folder):
+        """Whether a folder is this family's, in this format."""
+        folder = pathlib.Path(folder)
+        if not ((folder / self.config_file).is_file() and self.find(folder)):
+            return False
+        config = sources.read_json(folder / self.config_file)
+        if not self.accepts(config):
+            return False
+        with self.open(folder) as source:
+            return self.tells(config, source.names)
+
+    def heads_in(self, names):
+        """The heads that a file with tensors of these names has, where only one can have them."""
+        found = set()
+        for name in names:
+            owners = {
+                head
+                for path in self.table.owners(name)
+                for head, pattern in self.heads.items()
+                if fnmatch.fnmatchcase(path, pattern)
+            }
+            found |= owners if len(owners) == 1 else set()
+        return tuple(head for head in self.heads if head in found)
 
     def save(self, model, arguments, folder):
         """Writes the weights and then the config of a model built with `arguments`."""
@@ -70,8 +101,5 @@ def find_format(folder, formats):
             refused.append(f"{form.config_file} has model_type {config.get('model_type')!r}")
     expected = "; ".join(f"{form.name} ({form.config_file} and weights)" for form in formats)
     there = ", ".join(sorted(path.name for path in folder.iterdir())[:20]) or "nothing"
-    hint = ""
-    if "pytorch_model" in there:
-        hint = " pytorch_model.bin is not read: save it as safetensors."
     why = "; ".join(dict.fromkeys(refused)) or f"it holds {there}"
-    raise ValueError(f"{folder} is in no format known here: {why}.{hint} Expected: {expected}.")
+    raise ValueError(f"{folder} is in no format known here: {why}. Expected: {expected}.")

@@ -17,6 +17,7 @@ class LoadReport:
         unused: names of tensors in the file that no variable takes.
         mismatched: text for each tensor of another shape, or that differs from its tied twin.
         fresh: paths of variables that were to keep their new values.
+        left_out: names of tensors in the file that belong to parts which the model leaves out.
     """
 
     source: str
@@ -25,6 +26,7 @@ class LoadReport:
     unused: list = dataclasses.field(default_factory=list)
     mismatched: list = dataclasses.field(default_factory=list)
     fresh: list = dataclasses.field(default_factory=list)
+    left_out: list = dataclasses.field(default_factory=list)
 
     @property
     def complete(self):
@@ -39,13 +41,14 @@ class LoadReport:
             ("in the file but not in the model", self.unused),
             ("mismatched", self.mismatched),
             ("newly initialized", self.fresh),
+            ("of heads that the model leaves out", self.left_out),
         ):
             if items:
                 lines += [f"{len(items)} {title}:", *(f"  {item}" for item in items)]
         return "\n".join(lines)
 
 
-def load_weights(model, table, source, strict=True, fresh=()):
+def load_weights(model, table, source, strict=True, fresh=(), optional=()):
     """Loads a model's variables from a file.
 
     Names and shapes are compared first, so that a model that does not fit is left as it was. Floats
@@ -58,6 +61,8 @@ def load_weights(model, table, source, strict=True, fresh=()):
         strict: bool, whether anything missing, unused or mismatched is an error. Otherwise what
             fits is loaded and the rest reported.
         fresh: shell patterns of variables that need not be in the file.
+        optional: shell patterns of variables that need not be in the model, though the file has
+            tensors for them.
 
     Returns:
         `LoadReport`.
@@ -84,11 +89,13 @@ def load_weights(model, table, source, strict=True, fresh=()):
             ]
             if not wrong:
                 plan.append((variable, rule, present))
-        elif any(fnmatch.fnmatchcase(variable.path, pattern) for pattern in fresh):
+        elif _matches(variable.path, fresh):
             report.fresh.append(variable.path)
         else:
             report.missing.append((variable.path, candidates[0]))
-    report.unused = sorted(name for name in names - taken if not table.ignores(name))
+    for name in sorted(name for name in names - taken if not table.ignores(name)):
+        optional_owners = any(_matches(path, optional) for path in table.owners(name))
+        (report.left_out if optional_owners else report.unused).append(name)
     _raise_if(strict and not report.complete, report)
 
     for variable, rule, present in plan:
@@ -104,6 +111,10 @@ def load_weights(model, table, source, strict=True, fresh=()):
         report.loaded.append(variable.path)
     _raise_if(strict and not report.complete, report)
     return report
+
+
+def _matches(path, patterns):
+    return any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns)
 
 
 def _loaded_shape(rule, shape):

@@ -90,6 +90,14 @@ class Rule:
         numbers = match.groupdict()
         return tuple(template.format(**numbers) for template in (self.theirs, *self.aliases))
 
+    def path(self, name):
+        """The path of the variable that a foreign tensor belongs to; None if no match."""
+        for template in (self.theirs, *self.aliases):
+            match = _pattern(template).fullmatch(name)
+            if match:
+                return self.ours.format(**match.groupdict())
+        return None
+
     def load(self, array):
         """The foreign tensor as our variable holds it."""
         return self._transform.load(array)
@@ -144,6 +152,11 @@ class Table:
     def ignores(self, name):
         """Whether a foreign tensor of this name is none of the model's."""
         return any(fnmatch.fnmatchcase(name, p) for p in self.ignored + self._bare(self.ignored))
+
+    def owners(self, name):
+        """The paths of all variables that a foreign tensor of this name may belong to."""
+        paths = (rule.path(n) for rule in self.rules for n in (name, self.prefix + name))
+        return tuple(dict.fromkeys(path for path in paths if path))
 
     def _bare(self, names):
         """Those names that begin with the prefix, without it."""

@@ -43,57 +43,42 @@ class Source:
         raise NotImplementedError
 
     @contextlib.contextmanager
-    def guard(self, *errors, path=None):
+    def guard(self, *errors):
         """Turns what a reader raises on a bad file into one error that names the file."""
-        path = path or self.path
         try:
             yield
         except FileNotFoundError as error:
-            raise ValueError(f"{path} does not exist.") from error
+            raise ValueError(f"{self.path} does not exist.") from error
         except (OSError, MemoryError, *errors) as error:
             reason = " ".join(str(error).split())[:200]
             raise ValueError(
-                f"{path} cannot be read as a checkpoint ({reason}). It is probably truncated or of "
-                "another format; fetch it again."
+                f"{self.path} cannot be read as a checkpoint ({reason}). It is probably truncated "
+                "or of another format; fetch it again."
             ) from error
 
 
-class SafetensorsSource(Source):
-    """One `.safetensors` file, or the shards that an index (`*.safetensors.index.json`) lists.
+class Files(Source):
+    """One file, or the shards that an index (`*.index.json`) lists; a subclass says of which kind.
 
     Raises:
-        ValueError: for a file that is truncated, corrupt or missing, or an index that points
-            outside its folder or at shards without the tensors it says.
+        ValueError: as the kind does; for an index that points outside its folder or at shards
+            without the tensors it says.
     """
+
+    file = Source
 
     def __init__(self, path):
         super().__init__(path)
         self.where = {}  # name of a tensor -> its file
+        shards = {self.path.name: None}
         if self.path.suffix == ".json":
-            self._open_index()
-        else:
-            file = self._open(self.path)
-            self.where = dict.fromkeys(file.keys(), file)
-
-    def _open(self, path):
-        with self.guard(safetensors.SafetensorError, path=path):
-            return self.stack.enter_context(safetensors.safe_open(path, framework="numpy"))
-
-    def _open_index(self):
-        index = read_json(self.path).get("weight_map")
-        if not isinstance(index, dict) or not all(isinstance(v, str) for v in index.values()):
-            raise ValueError(f"{self.path} has no weight_map from tensors to files.")
-        for shard in sorted(set(index.values())):
-            if pathlib.PurePath(shard).name != shard or "\\" in shard or shard in ("", ".", ".."):
-                raise ValueError(f"{self.path} points outside its folder: {shard!r}.")
-            file = self._open(self.path.parent / shard)
-            present = set(file.keys())
-            names = [name for name, place in index.items() if place == shard]
-            absent = [name for name in names if name not in present]
+            shards = read_index(self.path)
+        for shard, names in shards.items():
+            file = self.stack.enter_context(self.file(self.path.parent / shard))
+            names = file.names if names is None else names
+            absent = [name for name in names if name not in file]
             if absent:
-                raise ValueError(
-                    f"{self.path.parent / shard} lacks tensors of its index: {absent}."
-                )
+                raise ValueError(f"{file.path} lacks tensors of its index: {absent}.")
             self.where |= dict.fromkeys(names, file)
 
     @property
@@ -101,11 +86,48 @@ class SafetensorsSource(Source):
         return self.where.keys()
 
     def shape(self, name):
-        return tuple(self.where[name].get_slice(name).get_shape())
+        return self.where[name].shape(name)
+
+    def read(self, name):
+        return self.where[name].read(name)
+
+
+class SafetensorsFile(Source):
+    """One `.safetensors` file.
+
+    Raises:
+        ValueError: for a file that is truncated, corrupt or missing.
+    """
+
+    def __init__(self, path):
+        super().__init__(path)
+        with self.guard(safetensors.SafetensorError):
+            self.file = self.stack.enter_context(
+                safetensors.safe_open(self.path, framework="numpy")
+            )
+            self._names = frozenset(self.file.keys())
+
+    @property
+    def names(self):
+        return self._names
+
+    def shape(self, name):
+        return tuple(self.file.get_slice(name).get_shape())
 
     def read(self, name):
         with self.guard(safetensors.SafetensorError, TypeError):
-            return self.where[name].get_tensor(name)
+            return self.file.get_tensor(name)
+
+
+class SafetensorsSource(Files):
+    """A `.safetensors` file, or the shards that an index (`*.safetensors.index.json`) lists.
+
+    Raises:
+        ValueError: for a file that is truncated, corrupt or missing, or an index that points
+            outside its folder or at shards without the tensors it says.
+    """
+
+    file = SafetensorsFile
 
 
 class NpzSource(Source):
@@ -196,6 +218,24 @@ def read_json(path):
     if not isinstance(value, dict):
         raise ValueError(f"{path} must hold a JSON object, got a {type(value).__name__}.")
     return value
+
+
+def read_index(path):
+    """The shards that an index lists, and the names of the tensors in each.
+
+    Raises:
+        ValueError: for an index without a map, or one that points outside its folder.
+    """
+    path = pathlib.Path(path)
+    index = read_json(path).get("weight_map")
+    if not isinstance(index, dict) or not all(isinstance(v, str) for v in index.values()):
+        raise ValueError(f"{path} has no weight_map from tensors to files.")
+    shards = {}
+    for name, shard in sorted(index.items(), key=lambda item: item[1]):
+        if pathlib.PurePath(shard).name != shard or "\\" in shard or shard in ("", ".", ".."):
+            raise ValueError(f"{path} points outside its folder: {shard!r}.")
+        shards.setdefault(shard, []).append(name)
+    return shards
 
 
 def find_safetensors(folder):

@@ -219,8 +219,8 @@ def test_sizes_and_epsilon_come_from_the_config(folder):
 
 
 @pytest.mark.parametrize("application", ["encoder", "lm", "unilm"])
-@pytest.mark.parametrize("with_head", [True, False])
-def test_the_config_gives_the_arguments_back(tmp_path, application, with_head):
+@pytest.mark.parametrize("heads", [("mlm",), ()])
+def test_the_config_gives_the_arguments_back(tmp_path, application, heads):
     values = dict(
         vocabulary_size=20,
         **SIZES,
@@ -228,7 +228,9 @@ def test_the_config_gives_the_arguments_back(tmp_path, application, with_head):
         max_length=40,
         num_segments=3,
         application=application,
-        with_head=with_head,
+        heads=heads,
+        num_classes=2,
+        classifier_dropout=0.4,
         activation="gelu_tanh",
         dropout=0.2,
         attention_dropout=0.3,
@@ -237,8 +239,8 @@ def test_the_config_gives_the_arguments_back(tmp_path, application, with_head):
         rotary_value=False,
         pad_id=1,
     )
-    config = json.loads(json.dumps(tables.huggingface_config(values)))
-    assert tables.huggingface_arguments(config, tmp_path) == values
+    config = json.loads(json.dumps(tables.CONFIG.config(values)))
+    assert tables.CONFIG.arguments(config, tmp_path) == values
 
 
 def test_the_registry():

@@ -6,6 +6,7 @@ The body is RoFormer's under RoFormer's names; what carries the latents has name
 import dataclasses
 
 from kerasattn.weights import sources
+from kerasattn.weights.configs import activation
 from kerasattn.weights.formats import Format
 from kerasattn.weights.rules import Rule, Table, keras_layer, torch_dense
 from kerasattn.weights.tables import roformer
@@ -80,7 +81,14 @@ def from_roformer(arguments):
         values = arguments(config, folder)
         if values.pop("rotary_value"):
             raise ValueError(f"{folder} has rotary_value, which UniVAE does not.")
-        for name in ("num_segments", "max_length", "with_head", "application"):
+        for name in (
+            "num_segments",
+            "max_length",
+            "application",
+            "heads",
+            "num_classes",
+            "classifier_dropout",
+        ):
             values.pop(name, None)
         values["head_norm_epsilon"] = values["layer_norm_epsilon"]
         return {**values, **special_ids(folder)}
@@ -110,7 +118,7 @@ def reference_arguments(config, folder):
         "kappa": float(sizes["kappa"]),
         "max_length": sizes["maxlen"],
         "length": "fixed",
-        "activation": roformer.activation(sizes.get("hidden_act", "gelu")),
+        "activation": activation(sizes.get("hidden_act", "gelu")),
         "layer_norm_epsilon": epsilons["Embedding-Norm"],
         "head_norm_epsilon": epsilons["MLM-Norm"],
         "pad_id": config["pad_id"],

@@ -1,0 +1,201 @@
+"""The parts that encoders are made of, each with the settings of the model's constructor."""
+
+import dataclasses
+
+import keras
+
+from kerasattn import heads, layers
+from kerasattn.weights.configs import HEADS
+
+
+@dataclasses.dataclass
+class Text:
+    """What a model reads: its inputs by name, and what follows from them, all (batch, length).
+
+    `real` is True at real tokens; `mask` (batch, 1, 1 or length, length) says what may be attended.
+    """
+
+    inputs: dict
+    token_ids: keras.KerasTensor
+    segment_ids: keras.KerasTensor
+    position_ids: keras.KerasTensor
+    real: keras.KerasTensor
+    mask: keras.KerasTensor
+
+
+class Parts:
+    """Makes the layers of an encoder.
+
+    Args:
+        config: dict of the arguments of the model's constructor, called as those of `BERT`.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        _check(config)
+        self.policy = keras.dtype_policies.get(config["dtype"] or keras.config.dtype_policy())
+
+    def initializer(self):
+        """A new one each time: one object would give equal kernels."""
+        return keras.initializers.TruncatedNormal(stddev=self.config["initializer_range"])
+
+    @property
+    def table_dim(self):
+        """Width of the embeddings."""
+        return self.config.get("embedding_dim") or self.config["hidden_dim"]
+
+    # === Layers ===
+    def table(self, size, name):
+        """A vector for each of `size` ids."""
+        return layers.TokenEmbedding(
+            size,
+            self.table_dim,
+            embeddings_initializer=self.initializer(),
+            dtype=self.policy,
+            name=name,
+        )
+
+    def positions(self, name="position_embedding"):
+        """A vector for each position, added."""
+        return layers.LearnedPositionEmbedding(
+            self.config["max_length"],
+            embeddings_initializer=self.initializer(),
+            dtype=self.policy,
+            name=name,
+        )
+
+    def norm(self, name="embedding_norm"):
+        return keras.layers.LayerNormalization(
+            epsilon=self.config["layer_norm_epsilon"], dtype=self.policy, name=name
+        )
+
+    def dropout(self, name="embedding_dropout"):
+        return keras.layers.Dropout(
+            self.config["dropout"], seed=self.config["seed"], dtype=self.policy, name=name
+        )
+
+    def projection(self, name="embedding_projection"):
+        """From the width of the embeddings to that of the blocks."""
+        return keras.layers.Dense(
+            self.config["hidden_dim"],
+            kernel_initializer=self.initializer(),
+            dtype=self.policy,
+            name=name,
+        )
+
+    def block(self, name, number=0, **options):
+        """One block; `options` are further arguments of `TransformerBlock`."""
+        config = self.config
+        return layers.TransformerBlock(
+            config["num_heads"],
+            config["intermediate_dim"],
+            activation=config["activation"],
+            dropout=config["dropout"],
+            attention_dropout=config["attention_dropout"],
+            layer_norm_epsilon=config["layer_norm_epsilon"],
+            kernel_initializer=self.initializer(),
+            seed=None if config["seed"] is None else config["seed"] + number,
+            dtype=self.policy,
+            name=name,
+            **options,
+        )
+
+    def blocks(self, **options):
+        """All blocks, `block_0` first."""
+        return [self.block(f"block_{i}", i, **options) for i in range(self.config["num_layers"])]
+
+    # === Inputs ===
+    def text(self, position_ids=None, more=()):
+        """The inputs of the model, and what follows from them.
+
+        Args:
+            position_ids: the `PositionIds` layer, by default one that counts real tokens from 0.
+            more: names of further optional inputs, int (batch, length).
+        """
+        config = self.config
+
+        def given(name, shape=(None,), dtype="int32"):
+            return keras.Input(shape, dtype=dtype, name=name, optional=name != "token_ids")
+
+        inputs = {name: given(name) for name in ("token_ids", "segment_ids", *more, "position_ids")}
+        inputs["padding_mask"] = given("padding_mask", dtype="bool")
+        inputs["attention_mask"] = given("attention_mask", (None, None), "bool")
+        token_ids = inputs["token_ids"]
+        real = layers.PaddingMask(config["pad_id"], name="padding")(
+            token_ids, inputs["padding_mask"]
+        )
+        segment_ids = layers.SegmentIds(name="segments")(token_ids, inputs["segment_ids"])
+        position_ids = position_ids or layers.PositionIds(name="positions")
+        mask = layers.AttentionMask(config["application"], name="mask")(
+            real, segment_ids, inputs["attention_mask"]
+        )
+        position_ids = position_ids(real, inputs["position_ids"])
+        return Text(inputs, token_ids, segment_ids, position_ids, real, mask)
+
+    # === Heads ===
+    def outputs(self, hidden, token_embedding, mlm_activation=None, class_activation=None):
+        """The last hidden vectors and what the model's heads make of them, by name.
+
+        Args:
+            hidden: (batch, length, hidden_dim).
+            token_embedding: the table that the masked-LM head is tied to.
+            mlm_activation: of the masked-LM head, by default that of the blocks.
+            class_activation: of the sequence classifier's own dense layer. By default it has none
+                and reads the pooled vector.
+        """
+        config, wanted = self.config, set(self.config["heads"])
+        made = dict(kernel_initializer=self.initializer(), dtype=self.policy)
+        dropout = config.get("classifier_dropout")
+        dropout = config["dropout"] if dropout is None else dropout
+        trained = dict(**made, dropout=dropout, seed=config["seed"])
+
+        outputs = {"hidden": hidden}
+        pools_classes = "class" in wanted and class_activation is None
+        if wanted & {"pooled", "nsp", "sop"} or pools_classes:
+            outputs["pooled"] = heads.Pooler(**made, name="pooler")(hidden)
+        if "mlm" in wanted:
+            name = "mlm_logits" if config["application"] == "encoder" else "lm_logits"
+            outputs[name] = layers.LanguageModelHead(
+                token_embedding,
+                activation=mlm_activation or config["activation"],
+                layer_norm_epsilon=config["layer_norm_epsilon"],
+                **made,
+                name="head",
+            )(hidden)
+        for name in ("nsp", "sop"):
+            if name in wanted:
+                outputs[f"{name}_logits"] = heads.Classification(2, **made, name=name)(
+                    outputs["pooled"]
+                )
+        if "class" in wanted:
+            outputs["class_logits"] = heads.Classification(
+                config["num_classes"],
+                activation=class_activation,
+                first=not pools_classes,
+                **trained,
+                name="classifier",
+            )(outputs["pooled"] if pools_classes else hidden)
+        if "token" in wanted:
+            outputs["token_logits"] = heads.Classification(
+                config["num_classes"], **trained, name="token_classifier"
+            )(hidden)
+        if "discriminator" in wanted:
+            outputs["token_logits"] = heads.TokenDetection(
+                activation=config["activation"], **made, name="discriminator"
+            )(hidden)
+        if "span" in wanted:
+            outputs["start_logits"], outputs["end_logits"] = heads.Span(**made, name="span")(hidden)
+        return outputs
+
+
+def _check(config):
+    """Refuses settings that do not go together."""
+    if config["hidden_dim"] % config["num_heads"]:
+        raise ValueError(
+            f"hidden_dim = {config['hidden_dim']} must be a multiple of num_heads = "
+            f"{config['num_heads']}."
+        )
+    if isinstance(config["heads"], str) or not set(config["heads"]) <= set(HEADS):
+        raise ValueError(f"heads are some of {tuple(HEADS)}, got {config['heads']!r}.")
+    if {"token", "discriminator"} <= set(config["heads"]):
+        raise ValueError('The heads "token" and "discriminator" would both give token_logits.')

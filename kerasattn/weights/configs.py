@@ -1,0 +1,117 @@
+"""Between a `config.json` as Hugging Face writes it and our constructors' arguments."""
+
+import dataclasses
+
+# Our heads -> where their variables are in the model.
+HEADS = {
+    "pooled": "pooler/*",
+    "mlm": "head/*",
+    "nsp": "nsp/*",
+    "sop": "sop/*",
+    "discriminator": "discriminator/*",
+    "class": "classifier/*",
+    "token": "token_classifier/*",
+    "span": "span/*",
+}
+
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+    "tanh": "tanh",
+}
+# What makes an architecture a causal language model.
+CAUSAL = ("LMHeadModel", "ForCausalLM")
+
+
+def activation(name):
+    """Our name of an activation that a config calls `hidden_act`."""
+    if name not in ACTIVATIONS:
+        raise ValueError(f"hidden_act {name!r} is not known, expected one of {list(ACTIVATIONS)}.")
+    return ACTIVATIONS[name]
+
+
+@dataclasses.dataclass(frozen=True)
+class EncoderConfig:
+    """How the config of a family of encoders says what our constructor's arguments say.
+
+    Args:
+        model_type: str, the family's name in a config.
+        architecture: str, how the names of its architectures begin.
+        sizes: dict from their keys to pairs of our argument and its value where the config leaves
+            it out, or has null.
+        heads: dict from the ends of the names of architectures to our heads.
+
+    Example:
+    >>> from kerasattn.weights.configs import EncoderConfig
+    >>> family = EncoderConfig("bert", "Bert", {"hidden_size": ("hidden_dim", 768)},
+    ...                        {"Model": ("pooled",), "ForMaskedLM": ("mlm",)})
+    >>> arguments = family.arguments({"architectures": ["BertForMaskedLM"]}, folder=None)
+    >>> arguments["hidden_dim"], arguments["heads"]
+    (768, ('mlm',))
+    """
+
+    model_type: str
+    architecture: str
+    sizes: dict
+    heads: dict
+
+    def accepts(self, config):
+        """Whether a config is of this family, or does not say of which."""
+        return config.get("model_type", self.model_type) == self.model_type
+
+    def arguments(self, config, folder):
+        """Our arguments; `heads` is None where the config does not say them."""
+        values = {}
+        for theirs, (ours, default) in self.sizes.items():
+            value = config.get(theirs)
+            values[ours] = default if value is None else value
+        if "activation" in values:
+            values["activation"] = activation(values["activation"])
+        if values.get("embedding_dim") == values["hidden_dim"]:
+            values["embedding_dim"] = None
+        kind = config.get("position_embedding_type", "absolute")
+        if kind != "absolute":
+            raise ValueError(f"position_embedding_type {kind!r} is not supported.")
+        values["num_classes"] = config.get("num_labels") or len(config.get("id2label") or "01")
+        values["heads"] = self._heads(config)
+        values["application"] = config.get("application") or (
+            "lm" if config.get("is_decoder") else "encoder"
+        )
+        return values
+
+    def config(self, values):
+        """The config of a model that was built with these arguments."""
+        config = {theirs: values[ours] for theirs, (ours, _) in self.sizes.items()}
+        for theirs, (ours, _) in self.sizes.items():
+            if ours == "activation":
+                names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
+                config[theirs] = names.get(values[ours], values[ours])
+            elif ours == "embedding_dim":
+                config[theirs] = values[ours] or values["hidden_dim"]
+        causal = values["application"] == "lm"
+        ends = [end for end in self.heads if (end in CAUSAL) == causal]
+        fits = [end for end in ends if set(self.heads[end]) == set(values["heads"])]
+        config |= {
+            "model_type": self.model_type,
+            "architectures": [self.architecture + (fits or ["Model"])[0]],
+            "application": values["application"],
+            "heads": list(values["heads"]),
+            "is_decoder": causal,
+            "tie_word_embeddings": True,
+        }
+        if {"class", "token"} & set(values["heads"]):
+            labels = [f"LABEL_{i}" for i in range(values["num_classes"])]
+            config["id2label"] = {str(i): label for i, label in enumerate(labels)}
+            config["label2id"] = {label: i for i, label in enumerate(labels)}
+        return config
+
+    def _heads(self, config):
+        if "heads" in config:
+            return tuple(config["heads"])
+        architecture = (config.get("architectures") or [""])[0]
+        ends = [end for end in self.heads if architecture.endswith(end)]
+        return self.heads[max(ends, key=len)] if ends else None
