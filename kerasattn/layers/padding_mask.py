@@ -7,7 +7,7 @@ class PaddingMask(keras.layers.Layer):
     """True at real tokens: the mask that was given, or else every token that is not padding.
 
     Args:
-        pad_id: int, the id of padding.
+        pad_id: int, the id of padding, or None: no token is.
         keep_first: bool, whether position 0 counts as real whatever stands there.
 
     Shapes:
@@ -28,7 +28,8 @@ class PaddingMask(keras.layers.Layer):
 
     def call(self, token_ids, padding_mask=None):
         if padding_mask is None:
-            mask = ops.not_equal(token_ids, self.pad_id)
+            pad_id = -1 if self.pad_id is None else self.pad_id  # no token has -1
+            mask = ops.not_equal(token_ids, pad_id)
         else:
             mask = ops.cast(padding_mask, "bool")
         if self.keep_first:

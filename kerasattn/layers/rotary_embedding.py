@@ -11,6 +11,7 @@ class RotaryEmbedding(keras.layers.Layer):
     Args:
         base: float > 0, of the frequencies base^(-2i/head_dim).
         interleaved: bool, whether pairs are neighbours (RoFormer) or the two halves (Llama).
+        scaling: dict of the arguments of `ops.positions.llama3_frequencies`, or None.
 
     Call arguments:
         x: float tensor (batch, length, heads, head_dim), head_dim even.
@@ -34,13 +35,14 @@ class RotaryEmbedding(keras.layers.Layer):
     Source: https://arxiv.org/abs/2104.09864, equations 14 and 34.
     """
 
-    def __init__(self, base=10000.0, interleaved=True, **kwargs):
+    def __init__(self, base=10000.0, interleaved=True, scaling=None, **kwargs):
         # Not cast on the way in: queries and keys leave in the dtype in which they came.
         super().__init__(autocast=False, **kwargs)
         if not base > 0:
             raise ValueError(f"base must be positive, got {base}.")
         self.base = float(base)
         self.interleaved = interleaved
+        self.scaling = scaling and dict(scaling)
         self.supports_masking = True
 
     def build(self, input_shape):
@@ -58,7 +60,12 @@ class RotaryEmbedding(keras.layers.Layer):
     def call(self, x, position_ids=None):
         if position_ids is None:
             position_ids = ops.arange(ops.shape(x)[1], dtype="int32")
-        return rotary.rotate(x, position_ids, self.base, self.interleaved)
+        return rotary.rotate(x, position_ids, self.base, self.interleaved, self.scaling)
 
     def get_config(self):
-        return {**super().get_config(), "base": self.base, "interleaved": self.interleaved}
+        return {
+            **super().get_config(),
+            "base": self.base,
+            "interleaved": self.interleaved,
+            "scaling": self.scaling,
+        }

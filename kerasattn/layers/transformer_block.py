@@ -23,8 +23,10 @@ class TransformerBlock(keras.layers.Layer):
         norm_type: "layer" or "rms".
         layer_norm_epsilon: float > 0.
         cross_attention: bool, whether there is a cross-attention to `context`.
-        num_key_value_heads: int, see `MultiHeadAttention`.
+        num_key_value_heads, head_dim, attention_scale: see `MultiHeadAttention`.
         use_bias: bool, of all projections.
+        feed_forward_bias: bool, of those of the feed-forward part; by default `use_bias`.
+        feed_forward_dropout: float in [0, 1), dropout inside the feed-forward part.
         rotary: see `MultiHeadAttention`; of the self-attention only.
         kernel_initializer: of all projections.
         seed: int or None, of the dropouts.
@@ -37,6 +39,7 @@ class TransformerBlock(keras.layers.Layer):
         context_mask: bool, broadcastable to (batch, num_heads, length, context).
         memory: (batch, memory, dim), hidden vectors that stand before the inputs as keys and
             values, and are no queries.
+        context_bias: float, added to the scores of the cross-attention.
         bias, query_positions, key_positions, cache, cache_index, return_weights: as
             `MultiHeadAttention`, for the self-attention.
         context_cache: the cross-attention's keys and values, computed once.
@@ -70,7 +73,11 @@ class TransformerBlock(keras.layers.Layer):
         layer_norm_epsilon=1e-12,
         cross_attention=False,
         num_key_value_heads=None,
+        head_dim=None,
+        attention_scale=None,
         use_bias=True,
+        feed_forward_bias=None,
+        feed_forward_dropout=0.0,
         rotary=None,
         kernel_initializer="glorot_uniform",
         seed=None,
@@ -82,6 +89,7 @@ class TransformerBlock(keras.layers.Layer):
         if norm_type not in ("layer", "rms"):
             raise ValueError(f'norm_type is "layer" or "rms", got {norm_type!r}.')
         attention_dropout = dropout if attention_dropout is None else attention_dropout
+        feed_forward_bias = use_bias if feed_forward_bias is None else feed_forward_bias
         self.norm = norm
         self._config = dict(
             num_heads=num_heads,
@@ -97,7 +105,11 @@ class TransformerBlock(keras.layers.Layer):
             layer_norm_epsilon=layer_norm_epsilon,
             cross_attention=cross_attention,
             num_key_value_heads=num_key_value_heads,
+            head_dim=head_dim,
+            attention_scale=attention_scale,
             use_bias=use_bias,
+            feed_forward_bias=feed_forward_bias,
+            feed_forward_dropout=feed_forward_dropout,
             rotary=keras.saving.serialize_keras_object(rotary),
             kernel_initializer=keras.initializers.serialize(
                 keras.initializers.get(kernel_initializer)
@@ -105,18 +117,20 @@ class TransformerBlock(keras.layers.Layer):
             seed=seed,
         )
         kernel_initializer = keras.initializers.get(kernel_initializer)
-        shared = dict(use_bias=use_bias, dtype=self.dtype_policy)
 
         def attention(name, rotary=None):
             return MultiHeadAttention(
                 num_heads,
+                head_dim=head_dim,
                 num_key_value_heads=num_key_value_heads,
                 dropout=attention_dropout,
+                use_bias=use_bias,
+                scale=attention_scale,
                 rotary=rotary,
                 kernel_initializer=kernel_initializer.clone(),
                 seed=seed,
+                dtype=self.dtype_policy,
                 name=name,
-                **shared,
             )
 
         def normalization(name):
@@ -137,9 +151,11 @@ class TransformerBlock(keras.layers.Layer):
             intermediate_dim,
             activation=activation,
             gated=gated,
+            use_bias=feed_forward_bias,
+            dropout=feed_forward_dropout,
             kernel_initializer=kernel_initializer.clone(),
+            dtype=self.dtype_policy,
             name="feed_forward",
-            **shared,
         )
         self.feed_forward_norm = normalization("feed_forward_norm")
         self.dropout = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
@@ -160,6 +176,7 @@ class TransformerBlock(keras.layers.Layer):
         attention_mask=None,
         context=None,
         context_mask=None,
+        context_bias=None,
         memory=None,
         bias=None,
         query_positions=None,
@@ -208,6 +225,7 @@ class TransformerBlock(keras.layers.Layer):
                 x,
                 value=context,
                 attention_mask=context_mask,
+                bias=context_bias,
                 cache=context_cache,
                 training=training,
             )

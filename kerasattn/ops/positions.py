@@ -15,6 +15,31 @@ def frequencies(num_pairs, dim, base=10000.0):
     return base ** (-2.0 * np.arange(num_pairs, dtype="float64") / dim)
 
 
+def llama3_frequencies(
+    frequencies,
+    factor=8.0,
+    low_freq_factor=1.0,
+    high_freq_factor=4.0,
+    original_max_position_embeddings=8192,
+):
+    """Returns the frequencies of a longer context: slow ones divided by `factor`, fast ones kept.
+
+    Those that turn fewer than low_freq_factor times in the original length are slow, those that
+    turn more than high_freq_factor times fast; between them the two are blended.
+
+    Args:
+        frequencies: numpy (num_pairs,), radians a position.
+        factor, low_freq_factor, high_freq_factor: float > 0.
+        original_max_position_embeddings: int, the length before it grew.
+
+    Source: https://arxiv.org/abs/2407.21783; the `rope_scaling` of Llama 3.1's config.
+    """
+    turns = original_max_position_embeddings * frequencies / (2 * math.pi)
+    fast = (turns - low_freq_factor) / (high_freq_factor - low_freq_factor)
+    fast = np.clip(fast, 0.0, 1.0)
+    return frequencies * (fast + (1 - fast) / factor)
+
+
 def angles(positions, frequencies):
     """Returns position times frequency up to whole turns, in float32.
 

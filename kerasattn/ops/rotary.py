@@ -8,7 +8,7 @@ from keras import ops
 from kerasattn.ops import positions
 
 
-def rotate(x, position_ids, base=10000.0, interleaved=True):
+def rotate(x, position_ids, base=10000.0, interleaved=True, scaling=None):
     """Rotates pairs of features of x by position times base^(-2i/dim).
 
     Angles and products are float32, whatever the dtype of x: neighbouring positions are not told
@@ -19,6 +19,7 @@ def rotate(x, position_ids, base=10000.0, interleaved=True):
         position_ids: integer or float tensor (..., length) that broadcasts with x's.
         base: float > 0, about the longest wavelength over 2 pi.
         interleaved: pair i is features (2i, 2i+1) as in RoFormer, else (i, i + dim/2) as in Llama.
+        scaling: dict of the arguments of `positions.llama3_frequencies`, or None.
 
     Shapes:
         as x, in x's dtype.
@@ -36,7 +37,10 @@ def rotate(x, position_ids, base=10000.0, interleaved=True):
     """
     x = ops.convert_to_tensor(x)
     dim = x.shape[-1]
-    angles = positions.angles(position_ids, positions.frequencies(dim // 2, dim, base))
+    frequencies = positions.frequencies(dim // 2, dim, base)
+    if scaling is not None:
+        frequencies = positions.llama3_frequencies(frequencies, **scaling)
+    angles = positions.angles(position_ids, frequencies)
     angles = angles[..., None, :]  # (..., length, 1, dim/2)
     cosines, sines = ops.cos(angles), ops.sin(angles)
 

@@ -98,9 +98,13 @@ def load_weights(model, table, source, strict=True, fresh=(), optional=()):
         (report.left_out if optional_owners else report.unused).append(name)
     _raise_if(strict and not report.complete, report)
 
+    plan.sort(key=lambda row: row[2][0])  # so that a tensor of several parts is read once
+    name = array = None
     for variable, rule, present in plan:
-        array = source.read(present[0])
-        _check_numbers(array.dtype, present[0])
+        if present[0] != name:
+            name = array = None  # freed before the next one is read
+            array, name = source.read(present[0]), present[0]
+            _check_numbers(array.dtype, name)
         for twin in present[1:]:
             if not np.array_equal(array, source.read(twin), equal_nan=True):
                 report.mismatched.append(

@@ -15,6 +15,8 @@ import functools
 import re
 from collections.abc import Callable
 
+import numpy as np
+
 
 @dataclasses.dataclass(frozen=True)
 class Transform:
@@ -23,16 +25,32 @@ class Transform:
     Args:
         load: a function from the foreign numpy array to ours.
         save: its inverse.
+        part: int or None, which part of the foreign tensor ours is. Parts of one tensor have the
+            same name, and are saved joined along the last axis.
     """
 
     load: Callable
     save: Callable
+    part: int | None = None
+
+
+def part(index, count):
+    """Ours is one of `count` equal parts along the foreign tensor's last axis."""
+    return Transform(
+        load=lambda array: np.split(array, count, axis=-1)[index],
+        save=lambda array: array,
+        part=index,
+    )
 
 
 # Add to it by name; a rule also takes a Transform itself, for one that needs numbers of its own.
 TRANSFORMS = {
     "identity": Transform(load=lambda array: array, save=lambda array: array),
     "transpose": Transform(load=lambda array: array.T, save=lambda array: array.T),
+    "squeeze": Transform(load=lambda array: np.squeeze(array, 0), save=lambda array: array[None]),
+    "query_of_3": part(0, 3),  # queries, keys and values in one tensor
+    "key_of_3": part(1, 3),
+    "value_of_3": part(2, 3),
 }
 
 
@@ -105,6 +123,11 @@ class Rule:
     def save(self, array):
         """Our variable's value as the foreign tensor holds it."""
         return self._transform.save(array)
+
+    @property
+    def part(self):
+        """Which part of the foreign tensor ours is; None for the whole of it."""
+        return self._transform.part
 
     @property
     def _transform(self):

@@ -53,17 +53,23 @@ def save_safetensors(model, table, folder, extra=None):
         ValueError: for variables that the table has no rule for, two with the same name, or a
             folder that cannot be written.
     """
-    arrays = {}
+    arrays, parts = {}, {}
     unknown = []
     for variable in model.weights:
         rule, names = table.find(variable.path) or (None, None)
         if rule is None:
             unknown.append(variable.path)
             continue
-        if names[0] in arrays:
-            raise ValueError(f"{variable.path} and another variable would both be {names[0]}.")
+        name = names[0]
         array = rule.save(ops.convert_to_numpy(variable.value))
-        arrays[names[0]] = np.ascontiguousarray(array).reshape(array.shape)
+        if name in arrays or rule.part in parts.get(name, ()):
+            raise ValueError(f"{variable.path} and another variable would both be {name}.")
+        if rule.part is not None:
+            parts.setdefault(name, {})[rule.part] = array
+        else:
+            arrays[name] = np.ascontiguousarray(array).reshape(array.shape)
+    for name, pieces in parts.items():
+        arrays[name] = np.concatenate([pieces[i] for i in sorted(pieces)], axis=-1)
     if unknown:
         raise ValueError(f"The table has no rule for {', '.join(unknown)}.")
     with replacing(pathlib.Path(folder) / "model.safetensors") as temporary:

@@ -229,3 +229,20 @@ def test_a_folder_that_cannot_be_written(tmp_path):
         save_safetensors(make(0), TABLE, tmp_path / "file" / "folder")
     with pytest.raises(ValueError, match=r"config.json cannot be written"):
         save_json({}, tmp_path / "file" / "config.json")
+
+
+def test_parts_of_one_tensor_load_and_save(tmp_path):
+    rules = tuple(
+        Rule(f"dense_{i}/kernel", "fused.weight", f"{part}_of_3")
+        for i, part in enumerate(("query", "key", "value"))
+    )
+    inputs = keras.Input((4,))
+    outputs = [keras.layers.Dense(2, use_bias=False, name=f"dense_{i}")(inputs) for i in (2, 0, 1)]
+    model = keras.Model(inputs, outputs)
+    array = np.arange(24, dtype="float32").reshape(4, 6)
+    load_weights(model, Table(rules), Arrays({"fused.weight": array}))
+    np.testing.assert_array_equal(values(model)[1], array[:, :2])
+    save_safetensors(model, Table(rules), tmp_path)
+    saved = load_file(tmp_path / "model.safetensors")
+    assert list(saved) == ["fused.weight"]
+    np.testing.assert_array_equal(saved["fused.weight"], array)

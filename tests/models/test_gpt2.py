@@ -1,0 +1,74 @@
+"""GPT-2: the numbers of others, and what its writing promises."""
+
+import numpy as np
+import pytest
+
+from kerasattn import decoding
+from kerasattn.models import GPT2
+from kerasattn.testing import check_model
+
+SIZES = dict(vocabulary_size=13, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=12)
+
+
+@pytest.mark.parametrize("name", ["gpt2_lm", "gpt2_lm_orig_names"])
+def test_golden(agrees_with_others, name):
+    agrees_with_others(GPT2, f"models/{name}", "models/gpt2_lm", jit=name == "gpt2_lm")
+
+
+def test_model(one_token_at_a_time):
+    check_model(
+        GPT2,
+        dict(SIZES, max_length=9, pad_id=0, tied_head=False, scale_attention_by_layer=True),
+        causal=("hidden", "lm_logits"),
+        decoding=one_token_at_a_time,
+        untrained={"*/self_attention/key/bias": "softmax does not see it"},
+        errors=[({"token_ids": np.ones((1, 10), "int32")}, "at most 9 tokens")],
+    )
+
+
+@pytest.mark.parametrize("strategy", [decoding.Greedy(), decoding.Sampling(top_k=5)], ids=repr)
+def test_a_batch_of_prompts_gives_what_each_gives_alone(strategy):
+    model = GPT2(**SIZES, pad_id=0, start_id=3, end_id=1, initializer_range=1.0)
+    prompts = [[5, 6, 7, 8], [9], [], [4, 2]]
+    left, right = np.zeros((2, 4, 6), "int32")
+    for row, prompt in enumerate(prompts):
+        left[row, 6 - len(prompt) :] = right[row, : len(prompt)] = prompt
+    options = dict(strategy=strategy, max_new_tokens=6, jit=False)
+    together = model.generate(right, seed=[1, 2, 3, 4], **options)
+    assert together.shape == (4, 6)
+    np.testing.assert_array_equal(model.generate(left, seed=[1, 2, 3, 4], **options), together)
+    for row, prompt in enumerate(prompts):
+        alone = model.generate(np.array([prompt], "int32"), seed=[row + 1], **options)
+        np.testing.assert_array_equal(alone[0], together[row])
+    ended = [row for row in together.tolist() if 1 in row]
+    assert all(set(row[row.index(1) + 1 :]) <= {0} for row in ended)
+
+
+def test_prompts_of_near_lengths_share_a_trace():
+    model = GPT2(**SIZES, max_length=30)
+    for length in (2, 5, 9):
+        model.generate(np.ones((1, length), "int32"), max_new_tokens=3, jit=False)
+    loops = vars(model)["_step_decoder"]._compiled_loops
+    assert [loop.traces for loop in loops.values()] == [1]
+
+
+def test_errors_say_what_to_do():
+    model = GPT2(**SIZES, max_length=9)
+    with pytest.raises(ValueError, match=r"9 positions.*take 10"):
+        model.generate([[1, 2, 3]], max_new_tokens=8)
+    with pytest.raises(ValueError, match="from 0 to 12, got 13"):
+        model.generate([[13]])
+    with pytest.raises(ValueError, match="no start_id"):
+        model.generate(np.zeros((1, 0), "int32"))
+    with pytest.raises(ValueError, match="with_head"):
+        GPT2(**SIZES, with_head=False).generate([[1]])
+
+
+def test_the_loss_is_of_next_real_tokens():
+    model = GPT2(**SIZES, pad_id=0)
+    left, alone = np.array([[0, 0, 5, 6, 7]], "int32"), np.array([[5, 6, 7]], "int32")
+    loss = [float(model.compute_loss(x, None, model(x))) for x in (left, alone)]
+    labels = np.where(left == 0, -100, left)
+    labels[0, 2] = -100
+    loss.append(float(model.compute_loss(left, labels, model(left))))
+    np.testing.assert_allclose(loss, loss[0], rtol=1e-5)
