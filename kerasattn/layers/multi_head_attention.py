@@ -33,6 +33,8 @@ class MultiHeadAttention(keras.layers.Layer):
         query_positions, key_positions: int (batch or 1, query), (batch or 1, key), for `rotary`;
             by default 0, 1, 2, ...
         previous_scores: (batch, num_heads, query, key), the layer below's scores (RealFormer).
+        relative_keys, relative_values: (query, key, head_dim) or (batch, query, key, head_dim),
+            vectors of distances, added to keys and values, such as `RelativePositionEmbedding`.
         cache: the pair of `empty_cache` or `project_key_value`. With `cache_index` the new keys and
             values are written there and all written ones attended to; without, the cache is
             attended to as it is, and `value` and `key` are not looked at.
@@ -142,6 +144,8 @@ class MultiHeadAttention(keras.layers.Layer):
         query_positions=None,
         key_positions=None,
         previous_scores=None,
+        relative_keys=None,
+        relative_values=None,
         cache=None,
         cache_index=None,
         return_weights=False,
@@ -190,6 +194,8 @@ class MultiHeadAttention(keras.layers.Layer):
             dropout=self.dropout if training else 0.0,
             seed=self.seed_generator,
             previous_scores=previous_scores,
+            relative_keys=relative_keys,
+            relative_values=relative_values,
         )  # (b, q, h, v)
         batch, length = ops.shape(mixed)[:2]
         output = self.output_dense(

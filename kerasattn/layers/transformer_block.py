@@ -40,8 +40,8 @@ class TransformerBlock(keras.layers.Layer):
         memory: (batch, memory, dim), hidden vectors that stand before the inputs as keys and
             values, and are no queries.
         context_bias: float, added to the scores of the cross-attention.
-        bias, query_positions, key_positions, cache, cache_index, return_weights: as
-            `MultiHeadAttention`, for the self-attention.
+        bias, query_positions, key_positions, relative_keys, relative_values, cache, cache_index,
+            return_weights: as `MultiHeadAttention`, for the self-attention.
         context_cache: the cross-attention's keys and values, computed once.
 
     Returns:
@@ -181,6 +181,8 @@ class TransformerBlock(keras.layers.Layer):
         bias=None,
         query_positions=None,
         key_positions=None,
+        relative_keys=None,
+        relative_values=None,
         cache=None,
         cache_index=None,
         context_cache=None,
@@ -208,6 +210,8 @@ class TransformerBlock(keras.layers.Layer):
                 bias=bias,
                 query_positions=query_positions,
                 key_positions=key_positions,
+                relative_keys=relative_keys,
+                relative_values=relative_values,
                 cache=cache,
                 cache_index=cache_index,
                 return_weights=return_weights,

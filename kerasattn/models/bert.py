@@ -95,7 +95,7 @@ class BERT(Encoder):
         # === Model ===
         text = make.text()
         x = token_embedding(text.token_ids) + segment_embedding(text.segment_ids)
-        x = position_embedding(x, text.position_ids)  # (batch, length, hidden)
+        x = position_embedding(x, make.position_ids(text))  # (batch, length, hidden)
         hidden = [dropout(norm(x))]
         for block in blocks:
             hidden.append(block(hidden[-1], attention_mask=text.mask))

@@ -25,6 +25,8 @@ class Encoder(BaseModel):
         self._id_ranges = {"token_ids": config["vocabulary_size"], **(id_ranges or {})}
         if "num_segments" in config:
             self._id_ranges["segment_ids"] = config["num_segments"]
+        if max_positions is not None:
+            self._id_ranges["position_ids"] = config["max_length"]
         self._hidden = hidden
         self.application, self.pad_id = config["application"], config["pad_id"]
         self.max_positions = max_positions

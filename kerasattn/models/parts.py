@@ -10,15 +10,15 @@ from kerasattn.weights.configs import HEADS
 
 @dataclasses.dataclass
 class Text:
-    """What a model reads: its inputs by name, and what follows from them, all (batch, length).
+    """What a model reads: its inputs by name, and what follows from them.
 
-    `real` is True at real tokens; `mask` (batch, 1, 1 or length, length) says what may be attended.
+    Ids are (batch, length), as is `real`, which is True at real tokens; `mask` (batch, 1, 1 or
+    length, length) says what may be attended.
     """
 
     inputs: dict
     token_ids: keras.KerasTensor
     segment_ids: keras.KerasTensor
-    position_ids: keras.KerasTensor
     real: keras.KerasTensor
     mask: keras.KerasTensor
 
@@ -105,11 +105,11 @@ class Parts:
         return [self.block(f"block_{i}", i, **options) for i in range(self.config["num_layers"])]
 
     # === Inputs ===
-    def text(self, position_ids=None, more=()):
+    def text(self, segments=True, more=()):
         """The inputs of the model, and what follows from them.
 
         Args:
-            position_ids: the `PositionIds` layer, by default one that counts real tokens from 0.
+            segments: bool, whether the model has segments; "unilm" reads them in any case.
             more: names of further optional inputs, int (batch, length).
         """
         config = self.config
@@ -117,20 +117,33 @@ class Parts:
         def given(name, shape=(None,), dtype="int32"):
             return keras.Input(shape, dtype=dtype, name=name, optional=name != "token_ids")
 
-        inputs = {name: given(name) for name in ("token_ids", "segment_ids", *more, "position_ids")}
+        segments = segments or config["application"] == "unilm"
+        names = ("token_ids", *(["segment_ids"] if segments else []), *more, "position_ids")
+        inputs = {name: given(name) for name in names}
         inputs["padding_mask"] = given("padding_mask", dtype="bool")
         inputs["attention_mask"] = given("attention_mask", (None, None), "bool")
         token_ids = inputs["token_ids"]
         real = layers.PaddingMask(config["pad_id"], name="padding")(
             token_ids, inputs["padding_mask"]
         )
-        segment_ids = layers.SegmentIds(name="segments")(token_ids, inputs["segment_ids"])
-        position_ids = position_ids or layers.PositionIds(name="positions")
+        segment_ids = None
+        if segments:
+            segment_ids = layers.SegmentIds(name="segments")(token_ids, inputs["segment_ids"])
         mask = layers.AttentionMask(config["application"], name="mask")(
             real, segment_ids, inputs["attention_mask"]
         )
-        position_ids = position_ids(real, inputs["position_ids"])
-        return Text(inputs, token_ids, segment_ids, position_ids, real, mask)
+        return Text(inputs, token_ids, segment_ids, real, mask)
+
+    def position_ids(self, text, counted=None, **options):
+        """The positions (batch, length): those given, or else those that count.
+
+        Args:
+            text: `Text`.
+            counted: bool (batch, length), which tokens count, by default the real ones.
+            **options: arguments of `PositionIds`.
+        """
+        counted = text.real if counted is None else counted
+        return layers.PositionIds(**options, name="positions")(counted, text.inputs["position_ids"])
 
     # === Heads ===
     def outputs(self, hidden, token_embedding, mlm_activation=None, class_activation=None):

@@ -42,10 +42,8 @@ class Pretrained:
         path = folder / form.config_file
         try:
             arguments = form.arguments(config, folder)
+            new = _settle_heads(arguments, overrides, form, folder)
             arguments = {name: _revive(value) for name, value in arguments.items()} | overrides
-            if arguments.get("heads", ()) is None:  # the config does not say
-                with form.open(folder) as source:
-                    arguments["heads"] = form.heads_in(source.names)
             # Keras itself ignores names that it does not know.
             unknown = arguments.keys() - inspect.signature(cls.__init__).parameters.keys()
             if unknown:
@@ -56,10 +54,9 @@ class Pretrained:
                 f"No {cls.__name__} can be built from {path} and the arguments given "
                 f"({type(error).__name__}: {error})."
             ) from error
-        heads = tuple(form.heads.values())
-        fresh = form.fresh + (heads if "heads" in overrides else ())
+        optional = tuple(form.heads.values())
         with form.open(folder) as source:
-            report = load_weights(model, form.table, source, strict, fresh, optional=heads)
+            report = load_weights(model, form.table, source, strict, form.fresh, optional, new)
         if report.fresh or not report.complete:
             logging.getLogger(__name__).warning("%s", report)
         return model
@@ -71,6 +68,25 @@ class Pretrained:
             ValueError: if the folder cannot be written.
         """
         self.formats[0].save(self, self._config, folder)
+
+
+def _settle_heads(arguments, overrides, form, folder):
+    """Fills in the heads where the config does not say them, from the file.
+
+    Returns:
+        patterns of variables to be newly initialized: of heads that the file does not have, where
+        other heads than its own are asked for.
+    """
+    if "heads" not in arguments or ("heads" not in overrides and arguments["heads"] is not None):
+        return ()
+    with form.open(folder) as source:
+        found = form.heads_in(source.names)
+    if arguments["heads"] is None:
+        arguments["heads"] = found
+    if "heads" not in overrides:
+        return ()
+    there = {*arguments["heads"], *found}
+    return tuple(pattern for head, pattern in form.heads.items() if head not in there)
 
 
 def _revive(value):

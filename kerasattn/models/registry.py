@@ -1,13 +1,25 @@
 """The families by name."""
 
+from kerasattn.models.albert import ALBERT
 from kerasattn.models.bert import BERT
+from kerasattn.models.distilbert import DistilBERT
+from kerasattn.models.electra import ELECTRA
+from kerasattn.models.ernie import ERNIE
 from kerasattn.models.gpt2 import GPT2
+from kerasattn.models.nezha import NEZHA
 from kerasattn.models.openai_gpt import OpenAIGPT
+from kerasattn.models.roberta import RoBERTa
 from kerasattn.models.roformer import RoFormer
 from kerasattn.models.univae import UniVAE
 
 MODELS = {
     "bert": BERT,
+    "roberta": RoBERTa,
+    "ernie": ERNIE,
+    "distilbert": DistilBERT,
+    "electra": ELECTRA,
+    "albert": ALBERT,
+    "nezha": NEZHA,
     "gpt": OpenAIGPT,
     "gpt2": GPT2,
     "roformer": RoFormer,

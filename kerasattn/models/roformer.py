@@ -71,6 +71,7 @@ class RoFormer(Encoder):
 
         # === Model ===
         text = make.text()
+        position_ids = make.position_ids(text)
         x = token_embedding(text.token_ids) + segment_embedding(text.segment_ids)
         x = dropout(norm(x))  # (batch, length, table)
         if make.table_dim != hidden_dim:
@@ -80,8 +81,8 @@ class RoFormer(Encoder):
             x = block(
                 x,
                 attention_mask=text.mask,
-                query_positions=text.position_ids,
-                key_positions=text.position_ids,
+                query_positions=position_ids,
+                key_positions=position_ids,
             )
             hidden.append(x)
         outputs = make.outputs(x, token_embedding, class_activation=activation)

@@ -14,6 +14,8 @@ def dot_product_attention(
     dropout=0.0,
     seed=None,
     previous_scores=None,
+    relative_keys=None,
+    relative_values=None,
 ):
     """Mixes the values by softmax(query · key · scale + bias), with scores and softmax in float32.
 
@@ -31,6 +33,10 @@ def dot_product_attention(
         seed: int or `keras.random.SeedGenerator` of the dropout.
         previous_scores: (batch, num_heads, query, key), scores of the layer below that these are
             added to (RealFormer).
+        relative_keys: (query, key, head_dim) or (batch, query, key, head_dim), vectors of a query's
+            and a key's distance, which are added to the keys that the query sees.
+        relative_values: (query, key, value_dim) or (batch, query, key, value_dim), likewise for
+            the values.
 
     Returns:
         The mixed values (batch, query, num_heads, value_dim) in the dtype of `value`, the weights
@@ -48,7 +54,8 @@ def dot_product_attention(
     ((2, 3, 4, 8), (2, 4, 3, 3))
 
     Source: https://arxiv.org/abs/1706.03762, equation 1; grouped heads https://arxiv.org/abs/2305.13245;
-    residual scores https://arxiv.org/abs/2012.11747.
+    residual scores https://arxiv.org/abs/2012.11747; relative keys and values
+    https://arxiv.org/abs/1803.02155, equations 3 and 4.
     """
     head_dim = query.shape[-1]
     scale = head_dim**-0.5 if scale is None else scale
@@ -57,6 +64,9 @@ def dot_product_attention(
     value = ops.transpose(value, (0, 2, 1, 3))  # (b, kv, k, v)
 
     scores = ops.cast(_grouped_matmul(query, key), "float32")  # (b, h, q, k)
+    if relative_keys is not None:
+        relative_keys = ops.swapaxes(ops.cast(relative_keys, query.dtype), -1, -2)
+        scores = scores + ops.cast(_relative_matmul(query, relative_keys), "float32")
     if bias is not None:
         scores = scores + ops.cast(bias, "float32")
     if previous_scores is not None:
@@ -71,7 +81,10 @@ def dot_product_attention(
         weights = weights * ops.cast(attention_mask, "float32")
 
     dropped = keras.random.dropout(weights, dropout, seed=seed) if dropout else weights
-    output = _grouped_matmul(ops.cast(dropped, value.dtype), value)  # (b, h, q, v)
+    dropped = ops.cast(dropped, value.dtype)
+    output = _grouped_matmul(dropped, value)  # (b, h, q, v)
+    if relative_values is not None:
+        output = output + _relative_matmul(dropped, ops.cast(relative_values, value.dtype))
     return ops.transpose(output, (0, 2, 1, 3)), weights, scores
 
 
@@ -106,6 +119,16 @@ def as_mask(attention_mask, shape):
         if have is not None and want is not None and have not in (1, want):
             raise ValueError(f"{takes}; got the shape {given}.")
     return attention_mask
+
+
+def _relative_matmul(x, y):
+    """(b, h, q, d) with a matrix for each query (q, d, k) or (b, q, d, k) -> (b, h, q, k)."""
+    if len(y.shape) == 4:
+        return ops.swapaxes(ops.matmul(ops.swapaxes(x, 1, 2), y), 1, 2)
+    batch, heads, length, depth = ops.shape(x)
+    x = ops.reshape(ops.transpose(x, (2, 0, 1, 3)), (length, batch * heads, depth))
+    product = ops.reshape(ops.matmul(x, y), (length, batch, heads, ops.shape(y)[2]))
+    return ops.transpose(product, (1, 2, 0, 3))
 
 
 def _grouped_matmul(x, y):

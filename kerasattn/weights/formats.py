@@ -75,9 +75,18 @@ class Format:
     def save(self, model, arguments, folder):
         """Writes the weights and then the config of a model built with `arguments`."""
         folder = pathlib.Path(folder)
-        config = self.config(arguments)
-        save.save_safetensors(model, self.table, folder, extra=self.extra(arguments))
+        config, table, extra = self.config(arguments), self.table, self.extra(arguments)
+        if _is_bare(config):
+            extra = {name.removeprefix(table.prefix): array for name, array in extra.items()}
+            table = table.without_prefix()
+        save.save_safetensors(model, table, folder, extra=extra)
         save.save_json(config, folder / self.config_file)
+
+
+def _is_bare(config):
+    """Whether a config's architecture has no head: its tensors have names without the prefix."""
+    architecture = (config.get("architectures") or [""])[0]
+    return architecture.endswith("Model") and not architecture.endswith(("HeadModel", "HeadsModel"))
 
 
 def find_format(folder, formats):

@@ -48,7 +48,7 @@ class LoadReport:
         return "\n".join(lines)
 
 
-def load_weights(model, table, source, strict=True, fresh=(), optional=()):
+def load_weights(model, table, source, strict=True, fresh=(), optional=(), new=()):
     """Loads a model's variables from a file.
 
     Names and shapes are compared first, so that a model that does not fit is left as it was. Floats
@@ -63,6 +63,7 @@ def load_weights(model, table, source, strict=True, fresh=(), optional=()):
         fresh: shell patterns of variables that need not be in the file.
         optional: shell patterns of variables that need not be in the model, though the file has
             tensors for them.
+        new: shell patterns of variables that are not loaded, whatever the file holds.
 
     Returns:
         `LoadReport`.
@@ -76,6 +77,9 @@ def load_weights(model, table, source, strict=True, fresh=(), optional=()):
     taken = set()
     plan = []  # (variable, rule, names of its tensor in the file)
     for variable in model.weights:
+        if _matches(variable.path, new):
+            report.fresh.append(variable.path)
+            continue
         rule, candidates = table.find(variable.path) or (None, (f"no rule for {variable.path}",))
         present = [name for name in candidates if name in names]
         taken.update(present)

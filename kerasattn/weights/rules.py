@@ -164,6 +164,14 @@ class Table:
             self.rules + other.rules, self.ignored + other.ignored, self.prefix or other.prefix
         )
 
+    def without_prefix(self):
+        """The table of a bare encoder's files, whose names leave the prefix out."""
+        rules = tuple(
+            dataclasses.replace(rule, theirs=rule.theirs.removeprefix(self.prefix))
+            for rule in self.rules
+        )
+        return dataclasses.replace(self, rules=rules)
+
     def find(self, path):
         """The rule for a variable's path and the names that its tensor may have, or None."""
         for rule in self.rules:

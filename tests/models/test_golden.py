@@ -13,14 +13,26 @@ from kerasattn.weights.torch_files import find_huggingface, open_huggingface
 
 # The folders, and the one with the same weights under the names that are written.
 FOLDERS = {
+    "albert_2groups": None,
     "bert_pretraining": None,
     "bert_pretraining_legacy_names": "bert_pretraining",
     "bert_pretraining_sharded": "bert_pretraining",
     "bert_seqcls": None,
+    "distilbert_mlm": None,
+    "electra_generator": None,
+    "ernie_notask": None,
+    "nezha_pretraining": None,
+    "roberta_mlm": None,
+    "roberta_mlm_bin": "roberta_mlm",
+    "roberta_seqcls": None,
     "roformer_mlm": None,
     "roformer_mlm_emb16": None,
 }
-CHECKPOINTS = {"bert_tf": "bert_pretraining", "roformer_tf": "roformer_mlm"}
+CHECKPOINTS = {
+    "bert_tf": "bert_pretraining",
+    "nezha_tf": "nezha_pretraining",
+    "roformer_tf": "roformer_mlm",
+}
 # Their outputs and labels, and ours.
 OUTPUTS = {
     "last_hidden_state": "hidden",

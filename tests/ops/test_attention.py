@@ -167,3 +167,34 @@ def test_masks_that_cannot_be_read(mask, message):
     query, key = normal(2, 4, 3, 6), normal(2, 5, 3, 6)
     with pytest.raises(ValueError, match=message):
         dot_product_attention(query, key, key, attention_mask=mask)
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_relative_keys_and_values(batched):
+    """Equations 3 and 4 of arXiv:1803.02155, term by term in float64."""
+    rng = np.random.default_rng(0)
+    query, key, value = (rng.normal(size=(2, n, 3, 4)) for n in (5, 6, 6))
+    shape = (2, 5, 6, 4) if batched else (5, 6, 4)
+    relative_keys, relative_values = rng.normal(size=shape), rng.normal(size=shape)
+    mask = rng.random((2, 1, 5, 6)) < 0.7
+    output, weights, _ = dot_product_attention(
+        *(x.astype("float32") for x in (query, key, value)),
+        attention_mask=mask,
+        relative_keys=relative_keys.astype("float32"),
+        relative_values=relative_values.astype("float32"),
+    )
+    output, weights = (np.asarray(ops.convert_to_numpy(x)) for x in (output, weights))
+    every_key, every_value = (
+        np.broadcast_to(x, (2, 5, 6, 4)) for x in (relative_keys, relative_values)
+    )
+    for b, h, i in np.ndindex(2, 3, 5):
+        seen = mask[b, 0, i]
+        if not seen.any():
+            np.testing.assert_array_equal(output[b, i, h], 0)
+            continue
+        scores = np.array([query[b, i, h] @ (key[b, j, h] + every_key[b, i, j]) for j in range(6)])
+        expected = np.where(seen, np.exp(scores / 2), 0)
+        expected /= expected.sum()
+        np.testing.assert_allclose(weights[b, h, i], expected, atol=1e-5)
+        mixed = sum(expected[j] * (value[b, j, h] + every_value[b, i, j]) for j in range(6))
+        np.testing.assert_allclose(output[b, i, h], mixed, atol=1e-5)

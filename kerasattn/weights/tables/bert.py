@@ -115,8 +115,11 @@ def tensorflow_blocks(prefix, dense=BLOCK_DENSE, norm=BLOCK_NORM, ours="block_{i
     return rules
 
 
-def tensorflow_table(*more, prefix="bert", ignored=()):
-    """The table of a family with BERT's names; `more` are rules that count before BERT's."""
+def tensorflow_table(*more, prefix="bert", pairs="nsp", ignored=()):
+    """The table of a family with BERT's names; `more` are rules that count before BERT's.
+
+    `pairs` is the head that judges two sentences.
+    """
     return Table(
         (
             *more,
@@ -130,8 +133,8 @@ def tensorflow_table(*more, prefix="bert", ignored=()):
             *keras_layer("head/transform", "cls/predictions/transform/dense", "kernel", "bias"),
             *keras_layer("head/norm", "cls/predictions/transform/LayerNorm", "gamma", "beta"),
             Rule("head/bias", "cls/predictions/output_bias"),
-            Rule("nsp/output/kernel", "cls/seq_relationship/output_weights", "transpose"),
-            Rule("nsp/output/bias", "cls/seq_relationship/output_bias"),
+            Rule(f"{pairs}/output/kernel", "cls/seq_relationship/output_weights", "transpose"),
+            Rule(f"{pairs}/output/bias", "cls/seq_relationship/output_bias"),
         ),
         ignored=(*OPTIMIZER, *ignored),
     )
@@ -209,6 +212,9 @@ TENSORFLOW = tensorflow(
     "BERT",
     tensorflow_table(),
     CONFIG,
-    tells=lambda config, names: "bert/embeddings/position_embeddings" in names,
+    tells=lambda config, names: (
+        "bert/encoder/layer_0/output/dense/kernel" in names
+        and "bert/embeddings/position_embeddings" in names
+    ),
 )
 FORMATS = (HUGGINGFACE, TENSORFLOW)
