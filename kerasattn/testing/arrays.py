@@ -1,7 +1,13 @@
 """Named arrays of inputs and outputs: what they are called, where they differ, how they are cut."""
 
+import weakref
+
 import keras
 import numpy as np
+
+from kerasattn.ops.compiled import compiled
+
+_whole = weakref.WeakKeyDictionary()  # of JAX: model -> {arguments: compiled function}
 
 
 def by_name(outputs):
@@ -49,8 +55,23 @@ def assert_finite(outputs, what):
             raise AssertionError(f"{what}: {name} has numbers that are not finite.")
 
 
-def run(model, inputs, **kwargs):
-    return by_name(model(dict(inputs), **{"training": False, **kwargs}))
+def run(model, inputs, training=False, eager=None):
+    """The model's outputs by name; `eager` says how, by default the way that is faster.
+
+    JAX compiles each operation for each new shape, which takes longer than the model as one.
+    """
+    if eager is None:
+        eager = keras.backend.backend() != "jax"
+    if eager:
+        return by_name(model(dict(inputs), training=training))
+    functions = _whole.setdefault(model, {})
+    if training not in functions:
+        functions[training] = _compile(weakref.proxy(model), training)
+    return by_name(functions[training](dict(inputs)))
+
+
+def _compile(model, training):
+    return compiled(lambda inputs: model(inputs, training=training), lambda: model.variables)
 
 
 def varying_axes(make):
@@ -78,14 +99,12 @@ def take(arrays, axes, batch=slice(None), length=slice(None)):
     return cut
 
 
-def output_axes(model, make, short, long):
+def output_axes(model, make, longest):
     """As varying_axes, of the model's outputs, by running it on three shapes."""
-    base, taller, longer = (
-        run(model, make(*shape)) for shape in ((2, short), (3, short), (2, long))
-    )
+    base, lower, longer = (run(model, make(*shape)) for shape in ((2, 1), (1, 1), (2, longest)))
     axes = {}
     for name, array in base.items():
-        by_batch = {i for i, n in enumerate(array.shape) if n != taller[name].shape[i]}
+        by_batch = {i for i, n in enumerate(array.shape) if n != lower[name].shape[i]}
         by_length = {i for i, n in enumerate(array.shape) if n != longer[name].shape[i]}
         axes[name] = (by_batch, by_length)
     return axes
