@@ -49,12 +49,14 @@ def measure(univae, settings, sentences, ngram):
     keras.utils.set_random_seed(settings["seed"])
     tokenizer = univae.make_tokenizer(settings, training)
     token_ids = [
-        ids for ids in tokenizer.encode_ragged(training) if len(ids) <= settings["max_length"]
+        ids
+        for ids in tokenizer.encode_ragged(training)
+        if settings["min_length"] <= len(ids) <= settings["max_length"]
     ]
     model = univae.build_model(settings, tokenizer)
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = ResumableCheckpoint(Path(folder, "training.npz"), every=10**9)
-        univae.train(model, token_ids, settings, checkpoint)
+        univae.train(model, token_ids, settings, checkpoint, keep_settings=lambda: None)
         if checkpoint.interrupted:
             raise KeyboardInterrupt
     rebuild = [s for s in held_out if 4 <= len(s) <= 20]

@@ -15,6 +15,7 @@ from kerasattn.layers.segment_ids import SegmentIds
 from kerasattn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
 from kerasattn.layers.token_embedding import TokenEmbedding
 from kerasattn.layers.transformer_block import TransformerBlock
+from kerasattn.layers.uniformity_regularization import UniformityRegularization
 from kerasattn.layers.vector_quantizer import VectorQuantizer
 from kerasattn.layers.von_mises_fisher_sampling import VonMisesFisherSampling
 
@@ -34,6 +35,7 @@ __all__ = [
     "SinusoidalPositionEncoding",
     "TokenEmbedding",
     "TransformerBlock",
+    "UniformityRegularization",
     "VectorQuantizer",
     "VonMisesFisherSampling",
 ]

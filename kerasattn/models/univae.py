@@ -37,6 +37,8 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         codebook_size: int, codes of a latent layer of the quantized kind.
         kl_weight: float >= 0, of the Gaussian's KL; `training.AnnealWeight` changes it in `fit`.
         free_bits: float >= 0, bits that each dimension of a Gaussian latent carries for nothing.
+        uniformity_weight: float >= 0, of a loss that makes von Mises-Fisher latents fill their
+            spheres, each on its own, as samples do; see `layers.UniformityRegularization`.
         max_length: int, the longest sentence, with [CLS] and [SEP].
         length: "fixed" writes from position max_length on, so that positions tell nothing of the
             length; "conditioned" starts after the last token read, so that they choose it.
@@ -92,6 +94,7 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         codebook_size=512,
         kl_weight=1.0,
         free_bits=0.0,
+        uniformity_weight=0.0,
         max_length=32,
         length="fixed",
         backbone="roformer",
@@ -120,9 +123,10 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         def initializer():
             return keras.initializers.TruncatedNormal(stddev=initializer_range)
 
-        def dense(width, name, dtype=policy):
+        def dense(width, name, dtype=policy, kernel_initializer=None):
+            kernel_initializer = kernel_initializer or initializer()
             return keras.layers.Dense(
-                width, kernel_initializer=initializer(), dtype=dtype, name=name
+                width, kernel_initializer=kernel_initializer, dtype=dtype, name=name
             )
 
         def table(size, name):
@@ -170,7 +174,9 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         for i in latent_layers if latent_dim else ():
             width = 2 * latent_dim if latent == "gaussian" else latent_dim
             latent_in[i] = dense(width, f"latent_in_{i}", "float32")
-            latent_out[i] = dense(hidden_dim, f"latent_out_{i}")
+            # Of unit variance at the start, as the normalized vectors beside which it stands.
+            spread = keras.initializers.VarianceScaling(latent_dim if latent == "vmf" else 1.0)
+            latent_out[i] = dense(hidden_dim, f"latent_out_{i}", kernel_initializer=spread)
             options = dict(
                 seed=None if seed is None else seed + i, dtype="float32", name=f"latent_{i}"
             )
@@ -265,6 +271,10 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         padding_mask = keras.Input((None,), dtype="bool", name="padding_mask", optional=True)
         latents, read_hidden = read(token_ids, padding_mask)
         real = padding(token_ids, padding_mask)
+        if uniformity_weight:
+            latents = layers.UniformityRegularization(uniformity_weight, name="uniformity")(
+                latents, ops.any(real, axis=1)
+            )
         if length == "fixed":
             start = ops.full_like(token_ids[:, 0], max_length)
         else:

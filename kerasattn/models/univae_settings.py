@@ -1,5 +1,7 @@
 """Which settings of a UniVAE go together."""
 
+import math
+
 
 def check(config):
     """Refuses settings that do not go together."""
@@ -20,6 +22,12 @@ def check(config):
     if config["latent_dim"] is None and config["latent"] is not None:
         raise ValueError(
             f"latent={config['latent']!r} needs a latent_dim; only latent=None goes without."
+        )
+    weight = config["uniformity_weight"]
+    if not 0 <= weight < math.inf or (weight and config["latent"] != "vmf"):
+        raise ValueError(
+            "uniformity_weight must be finite and not negative, and is for latent='vmf' alone; got "
+            f"{weight} with latent={config['latent']!r}."
         )
     least = 2 if config["latent"] == "vmf" else 1
     if config["latent_dim"] is not None and config["latent_dim"] < least:

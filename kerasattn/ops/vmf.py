@@ -204,7 +204,7 @@ def log_density(samples, mean_direction, kappa):
     mean_direction = ops.cast(mean_direction, "float32")
     # kappa * (w - 1) through the squared distance: w loses its digits near 1.
     distance = ops.sum(ops.square(samples - mean_direction), axis=-1)
-    peak = kappa - _log_mean_exp(dim, kappa) - _log_area(dim)
+    peak = kappa - log_mean_exp(dim, kappa) - _log_area(dim)
     return peak - 0.5 * kappa * distance
 
 
@@ -268,7 +268,7 @@ def kl_to_uniform(dim, kappa):
     43.75
     """
     dim, kappa = _checked(dim, kappa)
-    return kappa * mean_resultant_length(dim, kappa) - _log_mean_exp(dim, kappa)
+    return kappa * mean_resultant_length(dim, kappa) - log_mean_exp(dim, kappa)
 
 
 # === Parts ===
@@ -300,7 +300,7 @@ def _bessel_ratio(dim, kappa):
     return ratio
 
 
-def _log_mean_exp(dim, kappa):
+def log_mean_exp(dim, kappa):
     """log E[exp(kappa * w)] for z uniform, as the integral of the mean resultant length.
 
     Free of cancellation at small kappa, unlike the logarithm of a Bessel function.

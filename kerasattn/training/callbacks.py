@@ -4,7 +4,7 @@ import keras
 
 
 class AnnealWeight(keras.callbacks.Callback):
-    """Raises the `kl_weight` of layers from step to step, once or in cycles.
+    """Raises the weight of a loss from step to step, once or in cycles.
 
     Within a cycle the weight goes linearly from `start` to `end` over the first `ramp` of the
     steps and stays there for the rest; after the last cycle it stays at `end`. One cycle with
@@ -17,11 +17,13 @@ class AnnealWeight(keras.callbacks.Callback):
         end: float >= 0, the weight that is reached.
         cycles: int >= 1, how often the weight is raised.
         ramp: float, 0 < ramp <= 1, the part of a cycle in which the weight rises.
-        layers: a layer, a list of layers, or None for all layers of the model that have a
-            `kl_weight`.
+        layers: a layer, a list of layers, or None for all layers of the model that have the
+            attribute.
+        attribute: str, the name of the layers' variable: "kl_weight" of `GaussianSampling`,
+            "uniformity_weight" of `UniformityRegularization`.
 
     Raises:
-        ValueError: if an argument is out of its range, or no layer has a `kl_weight`.
+        ValueError: if an argument is out of its range, or no layer has such a variable.
 
     Example:
 
@@ -36,7 +38,16 @@ class AnnealWeight(keras.callbacks.Callback):
     Source: https://arxiv.org/abs/1511.06349, section 3.1; cycles: https://arxiv.org/abs/1903.10145.
     """
 
-    def __init__(self, steps, start=0.0, end=1.0, cycles=1, ramp=1.0, layers=None):
+    def __init__(
+        self,
+        steps,
+        start=0.0,
+        end=1.0,
+        cycles=1,
+        ramp=1.0,
+        layers=None,
+        attribute="kl_weight",
+    ):
         super().__init__()
         if steps < 1 or cycles < 1:
             raise ValueError(f"steps and cycles must be at least 1, got {steps} and {cycles}.")
@@ -46,7 +57,7 @@ class AnnealWeight(keras.callbacks.Callback):
             raise ValueError(f"ramp must be above 0 and at most 1, got {ramp}.")
         self.steps, self.cycles = int(steps), int(cycles)
         self.start, self.end, self.ramp = float(start), float(end), float(ramp)
-        self.layers = layers
+        self.layers, self.attribute = layers, attribute
 
     def value(self, step):
         """The weight at a training step, counted from 0."""
@@ -56,7 +67,7 @@ class AnnealWeight(keras.callbacks.Callback):
         return self.start + part * (self.end - self.start)
 
     def on_train_begin(self, logs=None):
-        self._targets = _layers_with(self.model, "kl_weight", self.layers)
+        self._targets = _layers_with(self.model, self.attribute, self.layers)
         self._current = None
 
     def on_epoch_begin(self, epoch, logs=None):
@@ -69,7 +80,7 @@ class AnnealWeight(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         if logs is not None:
-            logs["kl_weight"] = self._current
+            logs[self.attribute] = self._current
 
     def _set(self, value):
         if value == self._current:
@@ -79,7 +90,7 @@ class AnnealWeight(keras.callbacks.Callback):
         if sync is not None:
             sync()
         for layer in self._targets:
-            layer.kl_weight.assign(value)
+            getattr(layer, self.attribute).assign(value)
         self._current = value
 
 
