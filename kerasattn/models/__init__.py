@@ -1,28 +1,35 @@
 """Models, one a file, each read from top to bottom."""
 
 from kerasattn.models.albert import ALBERT
+from kerasattn.models.bart import BART
 from kerasattn.models.bert import BERT
 from kerasattn.models.distilbert import DistilBERT
 from kerasattn.models.electra import ELECTRA
 from kerasattn.models.ernie import ERNIE
 from kerasattn.models.gpt2 import GPT2
+from kerasattn.models.llama import Llama
 from kerasattn.models.loading import from_pretrained, load_model
 from kerasattn.models.nezha import NEZHA
 from kerasattn.models.openai_gpt import OpenAIGPT
 from kerasattn.models.registry import MODELS
 from kerasattn.models.roberta import RoBERTa
 from kerasattn.models.roformer import RoFormer
+from kerasattn.models.t5 import MT5, T5
 from kerasattn.models.univae import UniVAE
 
 __all__ = [
     "ALBERT",
+    "BART",
     "BERT",
     "ELECTRA",
     "ERNIE",
     "GPT2",
     "MODELS",
+    "MT5",
     "NEZHA",
+    "T5",
     "DistilBERT",
+    "Llama",
     "OpenAIGPT",
     "RoBERTa",
     "RoFormer",

@@ -91,7 +91,7 @@ def _settle_heads(arguments, overrides, form, folder):
 
 def _revive(value):
     """An object of ours, such as a tokenizer, from the dict that a config keeps of it."""
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or all(isinstance(v, (int, float)) for v in value.values()):
         return value
     ours = str(value.get("registered_name")).startswith("kerasattn>")
     if not (ours and str(value.get("module")).startswith("kerasattn.")):

@@ -1,15 +1,18 @@
 """The families by name."""
 
 from kerasattn.models.albert import ALBERT
+from kerasattn.models.bart import BART
 from kerasattn.models.bert import BERT
 from kerasattn.models.distilbert import DistilBERT
 from kerasattn.models.electra import ELECTRA
 from kerasattn.models.ernie import ERNIE
 from kerasattn.models.gpt2 import GPT2
+from kerasattn.models.llama import Llama
 from kerasattn.models.nezha import NEZHA
 from kerasattn.models.openai_gpt import OpenAIGPT
 from kerasattn.models.roberta import RoBERTa
 from kerasattn.models.roformer import RoFormer
+from kerasattn.models.t5 import MT5, T5
 from kerasattn.models.univae import UniVAE
 
 MODELS = {
@@ -22,6 +25,10 @@ MODELS = {
     "nezha": NEZHA,
     "gpt": OpenAIGPT,
     "gpt2": GPT2,
+    "llama": Llama,
+    "t5": T5,
+    "mt5": MT5,
+    "bart": BART,
     "roformer": RoFormer,
     "univae": UniVAE,
 }

