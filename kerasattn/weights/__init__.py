@@ -11,6 +11,7 @@ from kerasattn.weights.load import LoadReport, load_weights
 from kerasattn.weights.rules import TRANSFORMS, Rule, Table, Transform
 from kerasattn.weights.save import save_json, save_safetensors
 from kerasattn.weights.sources import NpzSource, SafetensorsSource, Source, TensorFlowSource
+from kerasattn.weights.torch_files import TorchSource
 
 __all__ = [
     "TRANSFORMS",
@@ -22,6 +23,7 @@ __all__ = [
     "Source",
     "Table",
     "TensorFlowSource",
+    "TorchSource",
     "Transform",
     "find_format",
     "load_weights",

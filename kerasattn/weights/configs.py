@@ -44,6 +44,7 @@ class EncoderConfig:
         sizes: dict from their keys to pairs of our argument and its value where the config leaves
             it out, or has null.
         heads: dict from the ends of the names of architectures to our heads.
+        aliases: tuple of str, other values of model_type for the same model.
 
     Example:
     >>> from kerasattn.weights.configs import EncoderConfig
@@ -58,10 +59,12 @@ class EncoderConfig:
     architecture: str
     sizes: dict
     heads: dict
+    aliases: tuple = ()
 
     def accepts(self, config):
         """Whether a config is of this family, or does not say of which."""
-        return config.get("model_type", self.model_type) == self.model_type
+        found = config.get("model_type", self.model_type)
+        return found in (self.model_type, *self.aliases)
 
     def arguments(self, config, folder):
         """Our arguments; `heads` is None where the config does not say them."""

@@ -54,9 +54,13 @@ class Tensor:
     strides: tuple
 
     def __post_init__(self):
+        # Nothing is printed, compared or hashed before its type is known: nested tuples that share
+        # their parts can stand for more than fits in memory.
+        if not (type(self.shape) is type(self.strides) is tuple):
+            raise ValueError("a tensor whose shape and strides are not tuples")
         numbers = (self.offset, *self.shape, *self.strides)
         if not all(type(n) is int and n >= 0 for n in numbers):
-            raise ValueError(f"a tensor of the shape {self.shape} and strides {self.strides}")
+            raise ValueError("a tensor whose shape and strides are not numbers from 0 on")
         if len(self.shape) != len(self.strides):
             raise ValueError(f"{len(self.strides)} strides for the shape {self.shape}")
         last = self.offset + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
@@ -126,14 +130,15 @@ class Machine:
 
     def stack_name(self):
         name, module = self.stack.pop(), self.stack.pop()
+        if not (type(name) is type(module) is str):
+            raise ValueError("a name that is no text")
         self.name(module, name)
 
     def storage(self):
         kind, dtype, key, _, size, *_ = self.stack.pop()
-        if kind != "storage" or not isinstance(dtype, np.dtype) or type(key) is not str:
+        kinds = isinstance(dtype, np.dtype), type(kind), type(key), type(size)
+        if kinds != (True, str, str, int) or kind != "storage" or size < 0:
             raise ValueError("a reference to what is not a storage")
-        if type(size) is not int or size < 0:
-            raise ValueError(f"a storage of {size} numbers")
         self.stack.append(Storage(key, dtype, size))
 
     def reduce(self):
@@ -157,7 +162,7 @@ class Function:
 
     def __call__(self, *arguments):
         if self.kind == DICT:
-            if arguments not in ((), ([],)):
+            if any(arguments):  # at most an empty list
                 raise ValueError("a dict made from arguments")
             return {}
         value = arguments[0]

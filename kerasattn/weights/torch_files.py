@@ -67,11 +67,14 @@ class TorchFile(Source):
 
     def _open_legacy(self):
         """Five pickles, the fourth of the tensors, the fifth of the storages' order; then these."""
-        if Machine().run(self.file) != LEGACY_MAGIC:
+        magic = Machine().run(self.file)
+        if type(magic) is not int or magic != LEGACY_MAGIC:
             raise ValueError("it is no file of PyTorch")
         Machine().run(self.file)  # the version
         Machine().run(self.file)  # sizes of the machine's numbers
         contents, keys = Machine().run(self.file), Machine().run(self.file)
+        if type(keys) is not list or not all(type(key) is str for key in keys):
+            raise ValueError("its storages have no names")
         values = contents.values() if type(contents) is dict else ()
         storages = {v.storage.key: v.storage for v in values if isinstance(v, Tensor)}
         self.places = {}  # key -> (offset in the file, bytes)

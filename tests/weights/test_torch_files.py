@@ -282,6 +282,21 @@ def test_other_bad_files(path):
         TorchSource(path)
 
 
+@pytest.mark.parametrize("end", [b"\x93.", b"Q.", b"\x85R.", b"(h\x00h\x00h\x00h\x00h\x00tQ."])
+def test_tuples_that_stand_for_more_than_memory_holds(path, end):
+    """Each is twice the one before it."""
+    program = b")q\x00" + b"h\x00h\x00\x86q\x00" * 200 + b"h\x00" + end
+    write(path, program)
+    with pytest.raises(ValueError, match="cannot be read as a checkpoint"):
+        TorchSource(path)
+    name_of_tensor = name("torch._utils", "_rebuild_tensor_v2")
+    item = storage("FloatStorage", "0", 4) + number(0) + b"h\x00h\x00"
+    call = b"0" + name_of_tensor + b"(" + item + b"tR."
+    write(path, b")q\x00" + b"h\x00h\x00\x86q\x00" * 200 + call)
+    with pytest.raises(ValueError, match="not numbers from 0 on"):
+        TorchSource(path)
+
+
 def test_deep_nesting_is_no_recursion():
     depth = 10_000
     value = Machine().run(b"N" + b"\x85" * depth + b".")

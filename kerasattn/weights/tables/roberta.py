@@ -16,5 +16,7 @@ SIZES = bert.SIZES | {
     "pad_token_id": ("pad_id", 1),
 }
 ARCHITECTURES = {end: heads for end, heads in bert.ARCHITECTURES.items() if "nsp" not in heads}
-CONFIG = EncoderConfig("roberta", "Roberta", SIZES, ARCHITECTURES)
+CONFIG = EncoderConfig(
+    "roberta", "Roberta", SIZES, ARCHITECTURES, aliases=("xlm-roberta", "camembert")
+)
 FORMATS = (bert.huggingface("RoBERTa", TABLE, CONFIG),)
