@@ -3,6 +3,10 @@
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# What XLA compiles here runs a few times on tiny sizes: optimizing it takes longer than it saves.
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+)
 # Workers that share the cores (pytest -n) must not each start a thread for every core.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
@@ -11,6 +15,12 @@ from pathlib import Path
 
 import keras
 import pytest
+
+if keras.backend.backend() == "tensorflow":
+    import tensorflow as tf
+
+    # As of XLA: a graph that runs a few times is not worth optimizing.
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 HERE = Path(__file__).parent
 GOLDEN_FOLDERS = (HERE.parent.parent / "shared" / "golden", HERE / "golden")

@@ -1,5 +1,6 @@
 """The main job at its small setting: files, numbers, stopping and resuming, bad input."""
 
+import fcntl
 import importlib.util
 import json
 import os
@@ -52,8 +53,15 @@ def corpus(tmp_path_factory):
 @pytest.fixture(scope="session")
 def small(example, tmp_path_factory):
     """The folder of one run at the small setting, on the Cantonese corpus if it is installed."""
-    folder = tmp_path_factory.mktemp("univae") / "new" / "folder"
-    assert example.main(["--small", "--output", str(folder)]) == 0
+    room = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        room = room.parent  # the first worker runs it for all, under a lock
+    folder, done = room / "univae" / "new" / "folder", room / "univae_done"
+    with open(room / "univae_lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            assert example.main(["--small", "--output", str(folder)]) == 0
+            done.touch()
     return folder
 
 
