@@ -11,6 +11,7 @@ from safetensors.numpy import load_file, save_file
 from kerasattn.models.registry import MODELS
 from kerasattn.models.roformer import RoFormer
 from kerasattn.testing import check_model
+from kerasattn.testing.arrays import run
 from kerasattn.weights.tables import roformer as tables
 
 HUGGINGFACE = ["models/roformer_mlm", "models/roformer_mlm_emb16"]
@@ -296,7 +297,7 @@ def greedy(model, sources, length, steps):
     for _ in range(steps):
         ids = np.concatenate([source, target], axis=1)
         segments = np.concatenate([np.zeros_like(source), np.ones_like(target)], axis=1)
-        out = array(model({"token_ids": ids, "segment_ids": segments})["lm_logits"])[:, -1]
+        out = run(model, {"token_ids": ids, "segment_ids": segments})["lm_logits"][:, -1]
         logits.append(out)
         best = np.argmax(out[:, 4:], axis=-1) + 4  # no special token
         target = np.concatenate([target, best[:, None]], axis=1)
@@ -361,7 +362,8 @@ def test_losses_count_what_they_should():
 @pytest.mark.parametrize("application", ["encoder", "lm", "unilm"])
 def test_fit(application):
     model = RoFormer(20, **SIZES, application=application, embedding_dim=8, seed=1)
-    model.compile(keras.optimizers.Adam(0.02), jit_compile=False)
+    jit = keras.backend.backend() == "jax"  # which takes longer without it, TensorFlow with it
+    model.compile(keras.optimizers.Adam(0.02), jit_compile=jit)
     ids = np.random.default_rng(0).integers(1, 20, (8, 6))
     inputs = {"token_ids": ids, "segment_ids": np.array([[0, 0, 1, 1, 1, 1]] * 8)}
     y = ids if application == "encoder" else None

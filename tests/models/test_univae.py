@@ -34,6 +34,9 @@ KINDS = {
 }
 IDS = np.array([[2, 5, 6, 7, 8, 9, 3], [2, 5, 3, 0, 0, 0, 0], [2, 9, 10, 11, 3, 0, 0]], "int32")
 LENGTHS = np.array([7, 3, 5], "int32")
+SHALLOW = dict(num_layers=2, num_latent_layers=1)  # where the depth is not what is tested
+# Where one is enough: XLA takes long to compile beside TensorFlow, and JAX longer without it.
+QUICK = dict(jit_compile=keras.backend.backend() == "jax")
 all_kinds = pytest.mark.parametrize("kind", KINDS)
 tensorflow_only = functools.partial(pytest.mark.skipif, keras.backend.backend() != "tensorflow")
 
@@ -206,10 +209,12 @@ def test_hidden_states():
 # === Loss and training ===
 
 
-def evaluated(model, ids, sample_weight=None):
-    model.compile(jit_compile=False)
+def evaluated(model, ids, sample_weight=None, in_a_graph=False):
+    # TensorFlow takes longer to trace a graph than to run it.
+    eager = keras.backend.backend() == "tensorflow" and not in_a_graph
+    model.compile("sgd", run_eagerly=eager, **QUICK)
     return model.evaluate(
-        ids, sample_weight=sample_weight, batch_size=len(ids), verbose=0, return_dict=True
+        ids, sample_weight=sample_weight, batch_size=256, verbose=0, return_dict=True
     )
 
 
@@ -217,16 +222,13 @@ def test_the_loss_is_over_real_tokens():
     """[SEP] counts, what follows does not; nor more padding, nor what stands under a mask."""
     model = univae("plain")
     losses, real = token_losses(model, IDS)
-    results = evaluated(model, IDS)
+    results = evaluated(model, IDS, in_a_graph=True)
     assert results["loss"] == pytest.approx(losses[real].mean(), abs=1e-5)
     assert results["perplexity"] == pytest.approx(np.exp(losses[real].mean()), rel=1e-5)
     short = evaluated(model, IDS[1:, :5])["loss"]
     assert short == pytest.approx(losses[1:][real[1:]].mean(), abs=1e-5)
     masked = {"token_ids": np.where(IDS == 0, 12, IDS), "padding_mask": IDS != 0}
-    model.compile(jit_compile=False)
-    assert model.evaluate(masked, batch_size=3, verbose=0)[0] == pytest.approx(
-        results["loss"], abs=1e-5
-    )
+    assert evaluated(model, masked)["loss"] == pytest.approx(results["loss"], abs=1e-5)
 
 
 def test_sample_weight():
@@ -320,16 +322,16 @@ def test_fit(kind):
     keras.utils.set_random_seed(3)
     policy = "mixed_bfloat16" if kind in ("vmf", "quantized") else "float32"
     model = UniVAE(**{**SIZES, **KINDS[kind], "dropout": 0.0, "dtype": policy})
-    model.compile(keras.optimizers.Adam(0.03), jit_compile=False)  # XLA takes long to compile
+    model.compile(keras.optimizers.Adam(0.03), **QUICK)
     losses = model.fit(IDS, batch_size=3, epochs=25, verbose=0).history["loss"]
     assert np.isfinite(losses).all() and losses[-1] < 0.7 * losses[0]
     assert all(w.dtype == "float32" for w in model.trainable_weights)
 
 
-def trained(jit, steps=20):
+def trained(jit, steps=10):
     keras.utils.set_random_seed(5)
-    model = UniVAE(**{**SIZES, "latent": None, "dropout": 0.0})
-    model.compile(keras.optimizers.Adam(0.01), jit_compile=jit)
+    model = UniVAE(**{**SIZES, **SHALLOW, "latent": None, "dropout": 0.0})
+    model.compile(keras.optimizers.SGD(0.1), jit_compile=jit)
     assert model.jit_compile == bool(jit)
     losses = [float(model.train_on_batch(IDS)[0]) for _ in range(steps)]
     return model, losses
@@ -354,7 +356,7 @@ def test_compiled_training_is_compiled_and_equal():
 def test_fit_on_a_dataset():
     import tensorflow as tf
 
-    model = UniVAE(**{**SIZES, "latent": None})
+    model = UniVAE(**{**SIZES, **SHALLOW, "latent": None})
     model.compile(jit_compile=False)
     dataset = tf.data.Dataset.from_tensor_slices(IDS).batch(2, drop_remainder=True).repeat(2)
     assert np.isfinite(model.fit(dataset, verbose=0).history["loss"]).all()
@@ -647,7 +649,7 @@ def test_model_of_another_kind(kind):
     }
     if kind == "quantized":
         skip["precision"] = "in half precision a vector may take another code; test_fit trains so"
-    check_model(UniVAE, {**SIZES, **KINDS[kind], "dropout": 0.1}, skip=skip)
+    check_model(UniVAE, {**SIZES, **SHALLOW, **KINDS[kind], "dropout": 0.1}, skip=skip)
 
 
 BAD_LATENTS = [
