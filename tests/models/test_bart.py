@@ -24,6 +24,7 @@ def test_model(draw_pairs, one_token_at_a_time):
             "causal": "what is read changes too",
             "jit": "T5 has it, of the same parts",
             "saved_model": "likewise",
+            "save": "likewise",
         },
     )
 
