@@ -96,11 +96,9 @@ class EncoderConfig:
             elif ours == "embedding_dim":
                 config[theirs] = values[ours] or values["hidden_dim"]
         causal = values["application"] == "lm"
-        ends = [end for end in self.heads if (end in CAUSAL) == causal]
-        fits = [end for end in ends if set(self.heads[end]) == set(values["heads"])]
         config |= {
             "model_type": self.model_type,
-            "architectures": [self.architecture + (fits or ["Model"])[0]],
+            "architectures": [self.architecture + self._end(set(values["heads"]), causal)],
             "application": values["application"],
             "heads": list(values["heads"]),
             "is_decoder": causal,
@@ -111,6 +109,13 @@ class EncoderConfig:
             config["id2label"] = {str(i): label for i, label in enumerate(labels)}
             config["label2id"] = {label: i for i, label in enumerate(labels)}
         return config
+
+    def _end(self, heads, causal):
+        """The end of the name of the architecture that has the most of some heads, and no other."""
+        ends = [end for end, has in self.heads.items() if set(has) <= heads]
+        ends = [end for end in ends if (end in CAUSAL) == causal]
+        # The pooler comes with other heads and names none.
+        return max(ends, key=lambda end: len({*self.heads[end]} - {"pooled"}), default="Model")
 
     def _heads(self, config):
         if "heads" in config:

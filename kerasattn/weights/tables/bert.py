@@ -164,7 +164,6 @@ ARCHITECTURES = {
     "ForPreTraining": ("mlm", "nsp"),
     "Model": ("pooled",),
     "ForMaskedLM": ("mlm",),
-    "LMHeadModel": ("mlm",),
     "ForCausalLM": ("mlm",),
     "ForNextSentencePrediction": ("nsp",),
     "ForSequenceClassification": ("class",),
@@ -206,7 +205,7 @@ def tensorflow(name, table, config, config_file="bert_config.json", **options):
     )
 
 
-CONFIG = EncoderConfig("bert", "Bert", SIZES, ARCHITECTURES)
+CONFIG = EncoderConfig("bert", "Bert", SIZES, {"LMHeadModel": ("mlm",)} | ARCHITECTURES)
 HUGGINGFACE = huggingface("BERT", torch_table("bert"), CONFIG)
 TENSORFLOW = tensorflow(
     "BERT",
