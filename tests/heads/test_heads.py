@@ -68,7 +68,7 @@ def test_span_and_detection():
     [
         (
             heads.Pooler,
-            dict(activation="relu", kernel_initializer="ones"),
+            dict(activation="relu"),
             {"padding": "reads the first token", "causal": "gives one vector"},
         ),
         (
