@@ -48,27 +48,28 @@ DEFAULTS = dict(
     max_length=22,  # tokens, [CLS] and [SEP] among them
     min_length=6,  # tokens: Cantonese sentences of 4 to 20 characters
     num_layers=5,
-    num_heads=5,
-    hidden_dim=160,
-    intermediate_dim=320,
-    embedding_dim=96,
+    num_heads=4,
+    hidden_dim=128,
+    intermediate_dim=256,
+    embedding_dim=64,
     initializer_range=0.06,  # small models learn faster from more than BERT's 0.02
     num_latent_layers=4,
     latent_dim=24,
     latent="vmf",
-    kappa=96.0,
-    uniformity_weight=0.5,  # of a loss that makes samples of the prior read like sentences
+    kappa=128.0,
+    uniform_share=0.12,  # of the draws, so that samples of the prior read like sentences
+    uniformity_weight=0.2,  # of a loss that gives these the lengths that sentences have
     free_bits=1.0,  # a dimension of a Gaussian latent
     codebook_size=512,
     length="fixed",
     dropout=0.0,
-    minutes=9.0,  # of training, where steps is None
+    minutes=11.0,  # of training, where steps is None
     steps=None,
     batch_size=64,
     one_length=False,  # batches of one length: less to compile, more to compute
     xla=True,  # which takes half a minute to compile, and is faster from then on
-    learning_rate=3e-3,
-    warmup_steps=400,
+    learning_rate=6e-3,
+    warmup_steps=150,
     clip_norm=1.0,
     seed=0,
     report_every=100,  # steps
@@ -132,6 +133,7 @@ def parse_arguments(arguments):
         ("initializer_range", float, "standard deviation of the weights at the start"),
         ("latent_dim", int, "width of a latent"),
         ("kappa", float, "concentration of von Mises-Fisher latents"),
+        ("uniform_share", float, "share of their draws that are uniform instead"),
         ("uniformity_weight", float, "how much these are made to fill their spheres"),
         ("dropout", float, "rate of dropout"),
         ("max_length", int, "tokens of the longest sentence, with [CLS] and [SEP]; by default what "
@@ -228,10 +230,12 @@ def make_tokenizer(settings, training):
 
 # === Model ===
 def build_model(settings, tokenizer):
+    names = ["num_latent_layers", "latent_dim", "kappa", "free_bits"]
+    if settings["latent"] == "vmf":
+        names += ["uniform_share", "uniformity_weight"]
     shared = dict(
-        {k: settings[k] for k in ("num_latent_layers", "latent_dim", "kappa", "free_bits")},
+        {name: settings[name] for name in names},
         latent=None if settings["latent"] == "none" else settings["latent"],
-        uniformity_weight=settings["uniformity_weight"] if settings["latent"] == "vmf" else 0.0,
         codebook_size=settings["codebook_size"],
         max_length=settings["max_length"],
         length=settings["length"],

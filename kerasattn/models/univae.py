@@ -34,6 +34,8 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
             they are.
         latent: "vmf" (von Mises-Fisher), "gaussian", "quantized" (VQ-VAE), or None (autoencoder).
         kappa: float >= 0, concentration of the von Mises-Fisher distribution.
+        uniform_share: float in [0, 1), of a von Mises-Fisher latent's draws, those that are uniform
+            instead; see `layers.VonMisesFisherSampling`.
         codebook_size: int, codes of a latent layer of the quantized kind.
         kl_weight: float >= 0, of the Gaussian's KL; `training.AnnealWeight` changes it in `fit`.
         free_bits: float >= 0, bits that each dimension of a Gaussian latent carries for nothing.
@@ -91,6 +93,7 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         latent_dim=16,
         latent="vmf",
         kappa=32.0,
+        uniform_share=0.0,
         codebook_size=512,
         kl_weight=1.0,
         free_bits=0.0,
@@ -181,7 +184,7 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
                 seed=None if seed is None else seed + i, dtype="float32", name=f"latent_{i}"
             )
             if latent == "vmf":
-                sampling[i] = layers.VonMisesFisherSampling(kappa, **options)
+                sampling[i] = layers.VonMisesFisherSampling(kappa, uniform_share, **options)
             elif latent == "gaussian":
                 sampling[i] = layers.GaussianSampling(free_bits, kl_weight, **options)
             elif latent == "quantized":
@@ -349,8 +352,9 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         if self.latent == "gaussian":
             self._kl.update_state(y_pred["kl"])
         elif self.latent == "vmf":  # a constant: reported, not optimized
-            layers, dim = self.latent_shape
-            self._kl.update_state(layers * vmf.kl_to_uniform(dim, self.kappa))
+            count, dim = self.latent_shape
+            share = self._config["uniform_share"]
+            self._kl.update_state(count * vmf.kl_to_uniform(dim, self.kappa, share))
         cost = sum(self.losses, 0.0)
         if self.latent == "gaussian":
             sentences = ops.sum(ops.cast(ops.any(real[:, 1:], axis=1), "float32"))

@@ -135,6 +135,27 @@ def test_the_rate_of_four_latents_of_sixteen_dimensions():
     assert vmf.mean_resultant_length(16, 32) == pytest.approx(0.78990, abs=5e-6)
 
 
+@pytest.mark.parametrize("dim, kappa", [(2, 3.0), (3, 1000.0), (16, 128.0), (128, 1e4)])
+@pytest.mark.parametrize("share", [1e-3, 0.1, 0.9])
+def test_kl_of_a_mixture_with_the_uniform_distribution(dim, kappa, share):
+    # The integral over the angle, of densities that mpmath normalizes.
+    with mpmath.workdps(30):
+        sphere = lambda a: mpmath.sin(a) ** (dim - 2)
+        peak = mpmath.acos(2 * kappa / (dim - 2 + mpmath.hypot(dim - 2, 2 * kappa)))
+        near = [peak + k / mpmath.sqrt(kappa) for k in range(-12, 13, 2)]
+        ends = sorted({e for e in (0, *near, mpmath.pi / 2, mpmath.pi) if 0 <= e <= mpmath.pi})
+        area = mpmath.quad(sphere, ends)
+        mass = mpmath.quad(lambda a: mpmath.exp(kappa * (mpmath.cos(a) - 1)) * sphere(a), ends)
+
+        def term(a):
+            vmf_density = mpmath.exp(kappa * (mpmath.cos(a) - 1)) * area / mass
+            ratio = (1 - share) * vmf_density + share
+            return sphere(a) / area * ratio * mpmath.log(ratio)
+
+        expected = float(mpmath.quad(term, ends))
+    assert vmf.kl_to_uniform(dim, kappa, share) == pytest.approx(expected, rel=1e-5)
+
+
 # === scipy, where it is defined ===
 
 
