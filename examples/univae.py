@@ -355,6 +355,17 @@ def draw_pictures(model, history, texts, sentences, latents):
 
 
 # === From start to finish ===
+def use_huge_pages():
+    """Starts the script again with glibc's memory in huge pages, which it asks for at its start.
+
+    TensorFlow gives a step's memory back and takes it anew in the next: with pages of 4 kB, two
+    fifths of a step on a CPU are spent on that.
+    """
+    if sys.platform == "linux" and "GLIBC_TUNABLES" not in os.environ:
+        os.environ["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
+        os.execv(sys.executable, sys.orig_argv)
+
+
 def save(path, text):
     """Writes a file that is there as a whole or not at all."""
     temporary = path.with_name(f".{path.name}")
@@ -468,6 +479,7 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
+    use_huge_pages()
     try:
         sys.exit(main())
     except KeyboardInterrupt:
