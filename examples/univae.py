@@ -358,8 +358,8 @@ def draw_pictures(model, history, texts, sentences, latents):
 def use_huge_pages():
     """Starts the script again with glibc's memory in huge pages, which it asks for at its start.
 
-    TensorFlow gives a step's memory back and takes it anew in the next: with pages of 4 kB, two
-    fifths of a step on a CPU are spent on that.
+    TensorFlow gives a step's memory back and takes it anew in the next: with pages of 4 kB, a
+    fifth of a step on a CPU is spent on that.
     """
     if sys.platform == "linux" and "GLIBC_TUNABLES" not in os.environ:
         os.environ["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
