@@ -5,16 +5,21 @@ from kerasattn.layers.feed_forward import FeedForward
 from kerasattn.layers.gaussian_sampling import GaussianSampling
 from kerasattn.layers.language_model_head import LanguageModelHead
 from kerasattn.layers.learned_position_embedding import LearnedPositionEmbedding
+from kerasattn.layers.memories import Memories, MemoryMask, NextMemories
 from kerasattn.layers.multi_head_attention import MultiHeadAttention
 from kerasattn.layers.padding_mask import PaddingMask
 from kerasattn.layers.position_ids import PositionIds
+from kerasattn.layers.relative_attention import QueryBiases, RelativeAttention
+from kerasattn.layers.relative_block import RelativeTransformerBlock
 from kerasattn.layers.relative_position_bias import RelativePositionBias
 from kerasattn.layers.relative_position_embedding import RelativePositionEmbedding
+from kerasattn.layers.relative_sinusoids import RelativeSinusoids
 from kerasattn.layers.rotary_embedding import RotaryEmbedding
 from kerasattn.layers.segment_ids import SegmentIds
 from kerasattn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
 from kerasattn.layers.token_embedding import TokenEmbedding
 from kerasattn.layers.transformer_block import TransformerBlock
+from kerasattn.layers.two_streams import QueryStream, SameSegment, ToldStream, TwoStreamMasks
 from kerasattn.layers.uniformity_regularization import UniformityRegularization
 from kerasattn.layers.vector_quantizer import VectorQuantizer
 from kerasattn.layers.von_mises_fisher_sampling import VonMisesFisherSampling
@@ -25,16 +30,27 @@ __all__ = [
     "GaussianSampling",
     "LanguageModelHead",
     "LearnedPositionEmbedding",
+    "Memories",
+    "MemoryMask",
     "MultiHeadAttention",
+    "NextMemories",
     "PaddingMask",
     "PositionIds",
+    "QueryBiases",
+    "QueryStream",
+    "RelativeAttention",
     "RelativePositionBias",
     "RelativePositionEmbedding",
+    "RelativeSinusoids",
+    "RelativeTransformerBlock",
     "RotaryEmbedding",
+    "SameSegment",
     "SegmentIds",
     "SinusoidalPositionEncoding",
     "TokenEmbedding",
+    "ToldStream",
     "TransformerBlock",
+    "TwoStreamMasks",
     "UniformityRegularization",
     "VectorQuantizer",
     "VonMisesFisherSampling",

@@ -16,6 +16,7 @@ from kerasattn.models.roberta import RoBERTa
 from kerasattn.models.roformer import RoFormer
 from kerasattn.models.t5 import MT5, T5
 from kerasattn.models.univae import UniVAE
+from kerasattn.models.xlnet import XLNet
 
 __all__ = [
     "ALBERT",
@@ -34,6 +35,7 @@ __all__ = [
     "RoBERTa",
     "RoFormer",
     "UniVAE",
+    "XLNet",
     "from_pretrained",
     "load_model",
 ]

@@ -83,7 +83,7 @@ class Encoder(BaseModel):
         unknown = sorted(labels.keys() - set(trained))
         if unknown:
             raise ValueError(f"There are labels y for {unknown}, but the logits are {trained}.")
-        if "lm_logits" in trained and "lm_logits" not in labels:
+        if any(map(self._tells_next, trained)) and "lm_logits" not in labels:
             written = self._real(inputs)
             if self.application == "unilm":
                 written = written & ops.equal(inputs["segment_ids"], 1)
@@ -94,9 +94,13 @@ class Encoder(BaseModel):
             )
         return labels
 
+    def _tells_next(self, name):
+        """Whether each position of an output tells the next token, not its own."""
+        return name == "lm_logits"
+
     def _loss(self, name, labels, logits, sample_weight, inputs):
         """The loss of one head."""
-        if name == "lm_logits":  # each position predicts the next token
+        if self._tells_next(name):
             if sample_weight is not None and len(sample_weight.shape) == 2:
                 sample_weight = sample_weight[:, 1:]
             return label_loss(labels[:, 1:], logits[:, :-1], sample_weight)

@@ -146,7 +146,15 @@ class Parts:
         return layers.PositionIds(**options, name="positions")(counted, text.inputs["position_ids"])
 
     # === Heads ===
-    def outputs(self, hidden, token_embedding, mlm_activation=None, class_activation=None):
+    def outputs(
+        self,
+        hidden,
+        token_embedding,
+        mlm_activation=None,
+        class_activation=None,
+        judged=None,
+        plain=False,
+    ):
         """The last hidden vectors and what the model's heads make of them, by name.
 
         Args:
@@ -155,6 +163,8 @@ class Parts:
             mlm_activation: of the masked-LM head, by default that of the blocks.
             class_activation: of the sequence classifier's own dense layer. By default it has none
                 and reads the pooled vector.
+            judged: (batch, 1, hidden_dim), what that classifier reads, by default the first vector.
+            plain: bool, whether the language model's head is the table and a bias alone.
         """
         config, wanted = self.config, set(self.config["heads"])
         made = dict(kernel_initializer=self.initializer(), dtype=self.policy)
@@ -167,10 +177,10 @@ class Parts:
         if wanted & {"pooled", "nsp", "sop"} or pools_classes:
             outputs["pooled"] = heads.Pooler(**made, name="pooler")(hidden)
         if "mlm" in wanted:
-            name = "mlm_logits" if config["application"] == "encoder" else "lm_logits"
-            outputs[name] = layers.LanguageModelHead(
+            masked = config["application"] == "encoder" and not plain
+            outputs["mlm_logits" if masked else "lm_logits"] = layers.LanguageModelHead(
                 token_embedding,
-                activation=mlm_activation or config["activation"],
+                activation=None if plain else mlm_activation or config["activation"],
                 layer_norm_epsilon=config["layer_norm_epsilon"],
                 **made,
                 name="head",
@@ -181,13 +191,14 @@ class Parts:
                     outputs["pooled"]
                 )
         if "class" in wanted:
+            judged = hidden if judged is None else judged
             outputs["class_logits"] = heads.Classification(
                 config["num_classes"],
                 activation=class_activation,
                 first=not pools_classes,
                 **trained,
                 name="classifier",
-            )(outputs["pooled"] if pools_classes else hidden)
+            )(outputs["pooled"] if pools_classes else judged)
         if "token" in wanted:
             outputs["token_logits"] = heads.Classification(
                 config["num_classes"], **trained, name="token_classifier"

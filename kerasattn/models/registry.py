@@ -14,6 +14,7 @@ from kerasattn.models.roberta import RoBERTa
 from kerasattn.models.roformer import RoFormer
 from kerasattn.models.t5 import MT5, T5
 from kerasattn.models.univae import UniVAE
+from kerasattn.models.xlnet import XLNet
 
 MODELS = {
     "bert": BERT,
@@ -31,4 +32,5 @@ MODELS = {
     "bart": BART,
     "roformer": RoFormer,
     "univae": UniVAE,
+    "xlnet": XLNet,
 }

@@ -84,6 +84,25 @@ def window(token_ids, before, after=0):
     return (distance >= -before) & (distance <= after)
 
 
+def recent(query_ids, key_ids, span):
+    """Each query sees itself and the span - 1 keys before it: as many keys for every query.
+
+    Args:
+        query_ids: (batch, query) tensor; only its shape matters.
+        key_ids: (batch, key) tensor; the queries are the last keys.
+        span: int >= 1.
+
+    Shapes:
+        -> (batch, 1, query, key).
+
+    Source: `same_length` of Transformer-XL's code; https://arxiv.org/abs/1901.02860, section 4.1.
+    """
+    query, key = positions(query_ids), positions(key_ids)
+    query = query + (key[:, -1:] - query[:, -1:])
+    distance = query[:, None, :, None] - key[:, None, None, :]
+    return (distance >= 0) & (distance < span)
+
+
 def segment(query_segment_ids, key_segment_ids=None):
     """Packed sequences: a query sees the keys of its own segment alone.
 

@@ -12,6 +12,7 @@ from kerasattn import decoding
 INPUTS = {
     "input_ids": ("token_ids", "int32"),
     "attention_mask": ("padding_mask", "bool"),
+    "token_type_ids": ("segment_ids", "int32"),
     "position_ids": ("position_ids", "int32"),
     "decoder_input_ids": ("decoder_token_ids", "int32"),
 }
@@ -30,6 +31,10 @@ def _sides(numbers, case):
 
 def _check_forward(model, given, expected, tolerance):
     inputs = {ours: given[k].astype(dtype) for k, (ours, dtype) in INPUTS.items() if k in given}
+    real = inputs.get("padding_mask", np.ones(given["input_ids"].shape, bool))
+    memories = [value for name, value in sorted(given.items()) if name.startswith("mems.")]
+    if memories:
+        inputs["memories"] = np.stack(memories).transpose(2, 0, 1, 3)  # (batch, layer, memory, dim)
     reads_another = hasattr(model, "shift_right")  # an encoder-decoder
     if reads_another and "labels" in given:
         inputs["decoder_token_ids"] = array(model.shift_right(given["labels"]))
@@ -40,6 +45,9 @@ def _check_forward(model, given, expected, tolerance):
         "encoder_last_hidden_state": outputs.get("encoder_hidden"),
         "logits": outputs["lm_logits"],
     }
+    if "memories" in outputs:
+        kept = array(outputs["memories"]).transpose(1, 2, 0, 3)
+        actual |= {f"mems.{i}": memory for i, memory in enumerate(kept)}
     if "labels" in given:
         actual["loss"] = model.compute_loss(inputs, given["labels"], outputs)
     if reads_another:
@@ -52,7 +60,10 @@ def _check_forward(model, given, expected, tolerance):
         found = array(actual[name])
         assert found.shape == value.shape, name
         if name != "loss" and not (reads_another and name.startswith(("decoder", "logits"))):
-            found, value = (x[inputs["padding_mask"]] for x in (found, value))
+            if name.startswith("mems."):
+                found, value = (x.swapaxes(0, 1) for x in (found, value))
+            if found.shape[:2] == real.shape:
+                found, value = found[real], value[real]
         allowed = tolerance if name == "logits" else 1e-4
         np.testing.assert_allclose(found, value, rtol=0, atol=allowed, err_msg=name)
 

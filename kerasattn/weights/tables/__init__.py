@@ -15,6 +15,7 @@ from kerasattn.weights.tables import (
     roformer,
     t5,
     univae,
+    xlnet,
 )
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "roformer",
     "t5",
     "univae",
+    "xlnet",
 ]
