@@ -1,5 +1,6 @@
 """Keras layers, one concept a file."""
 
+from kerasattn.layers.adaptive_embedding import AdaptiveEmbedding, AdaptiveSoftmax
 from kerasattn.layers.attention_mask import AttentionMask
 from kerasattn.layers.feed_forward import FeedForward
 from kerasattn.layers.gaussian_sampling import GaussianSampling
@@ -25,6 +26,8 @@ from kerasattn.layers.vector_quantizer import VectorQuantizer
 from kerasattn.layers.von_mises_fisher_sampling import VonMisesFisherSampling
 
 __all__ = [
+    "AdaptiveEmbedding",
+    "AdaptiveSoftmax",
     "AttentionMask",
     "FeedForward",
     "GaussianSampling",

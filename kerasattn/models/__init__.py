@@ -15,6 +15,7 @@ from kerasattn.models.registry import MODELS
 from kerasattn.models.roberta import RoBERTa
 from kerasattn.models.roformer import RoFormer
 from kerasattn.models.t5 import MT5, T5
+from kerasattn.models.transformer_xl import TransformerXL
 from kerasattn.models.univae import UniVAE
 from kerasattn.models.xlnet import XLNet
 
@@ -34,6 +35,7 @@ __all__ = [
     "OpenAIGPT",
     "RoBERTa",
     "RoFormer",
+    "TransformerXL",
     "UniVAE",
     "XLNet",
     "from_pretrained",

@@ -13,6 +13,7 @@ from kerasattn.models.openai_gpt import OpenAIGPT
 from kerasattn.models.roberta import RoBERTa
 from kerasattn.models.roformer import RoFormer
 from kerasattn.models.t5 import MT5, T5
+from kerasattn.models.transformer_xl import TransformerXL
 from kerasattn.models.univae import UniVAE
 from kerasattn.models.xlnet import XLNet
 
@@ -33,4 +34,5 @@ MODELS = {
     "roformer": RoFormer,
     "univae": UniVAE,
     "xlnet": XLNet,
+    "transformer_xl": TransformerXL,
 }

@@ -26,12 +26,14 @@ class Transform:
         load: a function from the foreign numpy array to ours.
         save: its inverse.
         part: int or None, which part of the foreign tensor ours is. Parts of one tensor have the
-            same name, and are saved joined along the last axis.
+            same name, and are saved joined.
+        axis: int, along which axis of the foreign tensor.
     """
 
     load: Callable
     save: Callable
     part: int | None = None
+    axis: int = -1
 
 
 def part(index, count):
@@ -128,6 +130,11 @@ class Rule:
     def part(self):
         """Which part of the foreign tensor ours is; None for the whole of it."""
         return self._transform.part
+
+    @property
+    def axis(self):
+        """Along which axis of the foreign tensor parts are joined."""
+        return self._transform.axis
 
     @property
     def _transform(self):

@@ -53,7 +53,7 @@ def save_safetensors(model, table, folder, extra=None):
         ValueError: for variables that the table has no rule for, two with the same name, or a
             folder that cannot be written.
     """
-    arrays, parts = {}, {}
+    arrays, parts, axes = {}, {}, {}
     unknown = []
     for variable in model.weights:
         rule, names = table.find(variable.path) or (None, None)
@@ -66,10 +66,12 @@ def save_safetensors(model, table, folder, extra=None):
             raise ValueError(f"{variable.path} and another variable would both be {name}.")
         if rule.part is not None:
             parts.setdefault(name, {})[rule.part] = array
+            axes[name] = rule.axis
         else:
             arrays[name] = np.ascontiguousarray(array).reshape(array.shape)
     for name, pieces in parts.items():
-        arrays[name] = np.concatenate([pieces[i] for i in sorted(pieces)], axis=-1)
+        whole = np.concatenate([pieces[i] for i in sorted(pieces)], axis=axes[name])
+        arrays[name] = np.ascontiguousarray(whole)
     if unknown:
         raise ValueError(f"The table has no rule for {', '.join(unknown)}.")
     with replacing(pathlib.Path(folder) / "model.safetensors") as temporary:

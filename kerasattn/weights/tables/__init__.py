@@ -14,6 +14,7 @@ from kerasattn.weights.tables import (
     roberta,
     roformer,
     t5,
+    transformer_xl,
     univae,
     xlnet,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "roberta",
     "roformer",
     "t5",
+    "transformer_xl",
     "univae",
     "xlnet",
 ]
