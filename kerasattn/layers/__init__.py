@@ -9,6 +9,7 @@ from kerasattn.layers.learned_position_embedding import LearnedPositionEmbedding
 from kerasattn.layers.memories import Memories, MemoryMask, NextMemories
 from kerasattn.layers.multi_head_attention import MultiHeadAttention
 from kerasattn.layers.padding_mask import PaddingMask
+from kerasattn.layers.plain_rms_normalization import PlainRMSNormalization
 from kerasattn.layers.position_ids import PositionIds
 from kerasattn.layers.relative_attention import QueryBiases, RelativeAttention
 from kerasattn.layers.relative_block import RelativeTransformerBlock
@@ -38,6 +39,7 @@ __all__ = [
     "MultiHeadAttention",
     "NextMemories",
     "PaddingMask",
+    "PlainRMSNormalization",
     "PositionIds",
     "QueryBiases",
     "QueryStream",

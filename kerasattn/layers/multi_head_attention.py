@@ -20,6 +20,7 @@ class MultiHeadAttention(keras.layers.Layer):
         scale: float, by default head_dim ** -0.5. T5 has 1.
         rotary: a layer called as `rotary(x, position_ids)` on queries and keys of shape
             (batch, length, heads, head_dim), such as `RotaryEmbedding`; None for none.
+        rotary_value: bool, whether it is called on values too.
         kernel_initializer: of the projections.
         seed: int or None, of the dropout.
 
@@ -71,6 +72,7 @@ class MultiHeadAttention(keras.layers.Layer):
         use_bias=True,
         scale=None,
         rotary=None,
+        rotary_value=False,
         kernel_initializer="glorot_uniform",
         seed=None,
         **kwargs,
@@ -94,6 +96,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.use_bias = use_bias
         self.scale = scale
         self.rotary = rotary
+        self.rotary_value = rotary_value
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
@@ -216,9 +219,12 @@ class MultiHeadAttention(keras.layers.Layer):
         As `cache` of a cross-attention they are computed once and used at every step.
         """
         keys = self._split(self.key(value if key is None else key), self._groups)
+        values = self._split(self.value(value), self._groups)
         if self.rotary is not None:
             keys = self.rotary(keys, key_positions)
-        return keys, self._split(self.value(value), self._groups)
+            if self.rotary_value:
+                values = self.rotary(values, key_positions)
+        return keys, values
 
     def empty_cache(self, batch_size, length):
         """Zeros for the keys and values of `length` tokens, to be written with `cache_index`."""
@@ -246,6 +252,7 @@ class MultiHeadAttention(keras.layers.Layer):
             "use_bias": self.use_bias,
             "scale": self.scale,
             "rotary": keras.saving.serialize_keras_object(self.rotary),
+            "rotary_value": self.rotary_value,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "seed": self.seed,
         }

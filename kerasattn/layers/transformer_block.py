@@ -3,6 +3,13 @@ from keras import ops
 
 from kerasattn.layers.feed_forward import FeedForward
 from kerasattn.layers.multi_head_attention import MultiHeadAttention
+from kerasattn.layers.plain_rms_normalization import PlainRMSNormalization
+
+NORMS = {
+    "layer": keras.layers.LayerNormalization,
+    "rms": keras.layers.RMSNormalization,
+    "plain_rms": PlainRMSNormalization,
+}
 
 
 @keras.saving.register_keras_serializable(package="kerasattn")
@@ -20,14 +27,14 @@ class TransformerBlock(keras.layers.Layer):
         dropout: float in [0, 1), dropout of each part's output.
         attention_dropout: float in [0, 1), dropout of the attention weights; by default `dropout`.
         norm: "post" or "pre".
-        norm_type: "layer" or "rms".
+        norm_type: "layer", "rms", or "plain_rms" without weights.
         layer_norm_epsilon: float > 0.
         cross_attention: bool, whether there is a cross-attention to `context`.
         num_key_value_heads, head_dim, attention_scale: see `MultiHeadAttention`.
         use_bias: bool, of all projections.
         feed_forward_bias: bool, of those of the feed-forward part; by default `use_bias`.
         feed_forward_dropout: float in [0, 1), dropout inside the feed-forward part.
-        rotary: see `MultiHeadAttention`; of the self-attention only.
+        rotary, rotary_value: see `MultiHeadAttention`; of the self-attention only.
         kernel_initializer: of all projections.
         seed: int or None, of the dropouts.
 
@@ -79,6 +86,7 @@ class TransformerBlock(keras.layers.Layer):
         feed_forward_bias=None,
         feed_forward_dropout=0.0,
         rotary=None,
+        rotary_value=False,
         kernel_initializer="glorot_uniform",
         seed=None,
         **kwargs,
@@ -86,8 +94,8 @@ class TransformerBlock(keras.layers.Layer):
         super().__init__(**kwargs)
         if norm not in ("post", "pre"):
             raise ValueError(f'norm is "post" or "pre", got {norm!r}.')
-        if norm_type not in ("layer", "rms"):
-            raise ValueError(f'norm_type is "layer" or "rms", got {norm_type!r}.')
+        if norm_type not in NORMS:
+            raise ValueError(f"norm_type is one of {tuple(NORMS)}, got {norm_type!r}.")
         attention_dropout = dropout if attention_dropout is None else attention_dropout
         feed_forward_bias = use_bias if feed_forward_bias is None else feed_forward_bias
         self.norm = norm
@@ -111,6 +119,7 @@ class TransformerBlock(keras.layers.Layer):
             feed_forward_bias=feed_forward_bias,
             feed_forward_dropout=feed_forward_dropout,
             rotary=keras.saving.serialize_keras_object(rotary),
+            rotary_value=rotary_value,
             kernel_initializer=keras.initializers.serialize(
                 keras.initializers.get(kernel_initializer)
             ),
@@ -127,6 +136,7 @@ class TransformerBlock(keras.layers.Layer):
                 use_bias=use_bias,
                 scale=attention_scale,
                 rotary=rotary,
+                rotary_value=rotary_value,
                 kernel_initializer=kernel_initializer.clone(),
                 seed=seed,
                 dtype=self.dtype_policy,
@@ -134,10 +144,7 @@ class TransformerBlock(keras.layers.Layer):
             )
 
         def normalization(name):
-            if norm_type == "rms":
-                kind = keras.layers.RMSNormalization
-            else:
-                kind = keras.layers.LayerNormalization
+            kind = NORMS[norm_type]
             return kind(epsilon=layer_norm_epsilon, dtype=self.dtype_policy, name=name)
 
         self.self_attention = attention("self_attention", rotary)

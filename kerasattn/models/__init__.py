@@ -14,6 +14,7 @@ from kerasattn.models.openai_gpt import OpenAIGPT
 from kerasattn.models.registry import MODELS
 from kerasattn.models.roberta import RoBERTa
 from kerasattn.models.roformer import RoFormer
+from kerasattn.models.roformer_v2 import RoFormerV2
 from kerasattn.models.t5 import MT5, T5
 from kerasattn.models.transformer_xl import TransformerXL
 from kerasattn.models.univae import UniVAE
@@ -35,6 +36,7 @@ __all__ = [
     "OpenAIGPT",
     "RoBERTa",
     "RoFormer",
+    "RoFormerV2",
     "TransformerXL",
     "UniVAE",
     "XLNet",

@@ -154,6 +154,7 @@ class Parts:
         class_activation=None,
         judged=None,
         plain=False,
+        mlm_bias=True,
     ):
         """The last hidden vectors and what the model's heads make of them, by name.
 
@@ -164,7 +165,8 @@ class Parts:
             class_activation: of the sequence classifier's own dense layer. By default it has none
                 and reads the pooled vector.
             judged: (batch, 1, hidden_dim), what that classifier reads, by default the first vector.
-            plain: bool, whether the language model's head is the table and a bias alone.
+            plain: bool, whether the masked-LM head is the table and its bias alone.
+            mlm_bias: bool, whether it has that bias.
         """
         config, wanted = self.config, set(self.config["heads"])
         made = dict(kernel_initializer=self.initializer(), dtype=self.policy)
@@ -177,11 +179,12 @@ class Parts:
         if wanted & {"pooled", "nsp", "sop"} or pools_classes:
             outputs["pooled"] = heads.Pooler(**made, name="pooler")(hidden)
         if "mlm" in wanted:
-            masked = config["application"] == "encoder" and not plain
-            outputs["mlm_logits" if masked else "lm_logits"] = layers.LanguageModelHead(
+            name = "mlm_logits" if config["application"] == "encoder" else "lm_logits"
+            outputs[name] = layers.LanguageModelHead(
                 token_embedding,
                 activation=None if plain else mlm_activation or config["activation"],
                 layer_norm_epsilon=config["layer_norm_epsilon"],
+                use_bias=mlm_bias,
                 **made,
                 name="head",
             )(hidden)

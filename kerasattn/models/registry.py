@@ -12,6 +12,7 @@ from kerasattn.models.nezha import NEZHA
 from kerasattn.models.openai_gpt import OpenAIGPT
 from kerasattn.models.roberta import RoBERTa
 from kerasattn.models.roformer import RoFormer
+from kerasattn.models.roformer_v2 import RoFormerV2
 from kerasattn.models.t5 import MT5, T5
 from kerasattn.models.transformer_xl import TransformerXL
 from kerasattn.models.univae import UniVAE
@@ -31,6 +32,7 @@ MODELS = {
     "t5": T5,
     "mt5": MT5,
     "bart": BART,
+    "roformer_v2": RoFormerV2,
     "roformer": RoFormer,
     "univae": UniVAE,
     "xlnet": XLNet,

@@ -16,12 +16,12 @@ class RoFormer(Encoder):
             classifier_dropout, layer_norm_epsilon, initializer_range, pad_id, seed: as `BERT`.
         embedding_dim: int, width of the embeddings if it differs from hidden_dim.
         max_length: int, what the weights were trained for; longer inputs work too.
-        rotary_value: must be False: values are not rotated.
+        rotary_value: bool, whether values are rotated as queries and keys are.
 
     Inputs, Outputs: as `BERT`.
 
     Raises:
-        ValueError: for another application, odd heads, or rotary_value=True.
+        ValueError: for another application, or odd heads.
 
     Example:
     >>> from kerasattn.models import RoFormer
@@ -60,14 +60,17 @@ class RoFormer(Encoder):
         name="roformer",
     ):
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
-        _check(config)
+        check_rotary(config)
 
         # === Layers ===
         make = Parts(config)
         token_embedding = make.table(vocabulary_size, "token_embedding")
         segment_embedding = make.table(num_segments, "segment_embedding")
         norm, dropout = make.norm(), make.dropout()
-        blocks = make.blocks(rotary=layers.RotaryEmbedding(dtype=make.policy, name="rotary"))
+        blocks = make.blocks(
+            rotary=layers.RotaryEmbedding(dtype=make.policy, name="rotary"),
+            rotary_value=rotary_value,
+        )
 
         # === Model ===
         text = make.text()
@@ -89,12 +92,8 @@ class RoFormer(Encoder):
         super().__init__(make, text, hidden, outputs)
 
 
-def _check(config):
-    """Refuses settings that do not go together."""
-    if config["rotary_value"]:
-        raise ValueError(
-            "rotary_value=True (values rotated as queries and keys are) is not supported yet."
-        )
+def check_rotary(config):
+    """Refuses heads whose features are no pairs."""
     width, heads = config["hidden_dim"], config["num_heads"]
     if width % heads or width // heads % 2:
         raise ValueError(

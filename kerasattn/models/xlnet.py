@@ -150,6 +150,8 @@ class XLNet(Encoder):
             judged=head_layers.LastToken(dtype=make.policy, name="last_token")(x, text.real),
             plain=True,
         )
+        if "mlm_logits" in outputs:
+            outputs["lm_logits"] = outputs.pop("mlm_logits")
         if memory_length != 0:
             kept = layers.NextMemories(memory_length, dtype=make.policy, name="next_memories")
             outputs["memories"] = kept(memories, hidden[:-1], text.real)

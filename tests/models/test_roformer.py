@@ -414,7 +414,6 @@ def test_c27_a_constant_row_has_norm_zero(policy):
     "options, message",
     [
         (dict(application="seq2seq"), r"application.*'seq2seq'"),
-        (dict(rotary_value=True), "rotary_value"),
         (dict(num_heads=3), "num_heads = 3"),
         (dict(num_heads=16), "num_heads = 16"),  # a head of width 1 has no pairs
     ],

@@ -48,6 +48,7 @@ TENSORFLOW = bert.tensorflow(
     CONFIG,
     tells=lambda config, names: (
         "bert/encoder/layer_0/output/dense/kernel" in names
+        and "bert/encoder/layer_0/output/dense/bias" in names  # version 2 has none
         and "bert/embeddings/position_embeddings" not in names
         and not config.get("use_relative_position")
     ),
