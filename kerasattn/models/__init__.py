@@ -9,6 +9,7 @@ from kerasattn.models.ernie import ERNIE
 from kerasattn.models.gpt2 import GPT2
 from kerasattn.models.llama import Llama
 from kerasattn.models.loading import from_pretrained, load_model
+from kerasattn.models.mass import MASS
 from kerasattn.models.nezha import NEZHA
 from kerasattn.models.openai_gpt import OpenAIGPT
 from kerasattn.models.registry import MODELS
@@ -16,6 +17,7 @@ from kerasattn.models.roberta import RoBERTa
 from kerasattn.models.roformer import RoFormer
 from kerasattn.models.roformer_v2 import RoFormerV2
 from kerasattn.models.t5 import MT5, T5
+from kerasattn.models.t5_encoder import MT5Encoder, T5Encoder
 from kerasattn.models.transformer_xl import TransformerXL
 from kerasattn.models.univae import UniVAE
 from kerasattn.models.xlnet import XLNet
@@ -27,16 +29,19 @@ __all__ = [
     "ELECTRA",
     "ERNIE",
     "GPT2",
+    "MASS",
     "MODELS",
     "MT5",
     "NEZHA",
     "T5",
     "DistilBERT",
     "Llama",
+    "MT5Encoder",
     "OpenAIGPT",
     "RoBERTa",
     "RoFormer",
     "RoFormerV2",
+    "T5Encoder",
     "TransformerXL",
     "UniVAE",
     "XLNet",

@@ -1,9 +1,8 @@
-import types
-
 import keras
 
 from kerasattn import layers
 from kerasattn.models.encoder_decoder import EncoderDecoder, pair_inputs
+from kerasattn.models.parts import language_model_head
 from kerasattn.ops import masks
 from kerasattn.weights.tables import bart as tables
 
@@ -136,12 +135,8 @@ class BART(EncoderDecoder):
         )
         head = None
         if with_head:
-            head = layers.LanguageModelHead(
-                token_embedding if tied_head else None,
-                vocabulary_size=None if tied_head else vocabulary_size,
-                kernel_initializer=initializer(),
-                dtype=policy,
-                name="head",
+            head = language_model_head(
+                token_embedding, tied_head, initializer(), policy, use_bias=True
             )
 
         # === Parts ===
@@ -178,15 +173,14 @@ class BART(EncoderDecoder):
         super().__init__(inputs, outputs, name=name)
 
         # === Config ===
-        self._config = {**config, "dtype": policy.name}
-        self._id_ranges = dict.fromkeys(("token_ids", "decoder_token_ids"), vocabulary_size)
-        self._hidden = [*read_hidden, *hidden]
-        self._parts = types.SimpleNamespace(
+        self._keep(
+            config,
+            policy,
+            [*read_hidden, *hidden],
             read=read,
             embed=embed,
             blocks=decoder_blocks,
             biases=lambda *_: (None, None),
             finish=head,
         )
-        self.vocabulary_size, self.max_positions = vocabulary_size, max_length
-        self.pad_id, self.start_id, self.end_id = pad_id, start_id, end_id
+        self.max_positions = max_length

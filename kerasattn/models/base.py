@@ -1,5 +1,7 @@
 """What every model of the zoo shares."""
 
+import types
+
 import keras
 import numpy as np
 from keras import ops
@@ -28,6 +30,24 @@ class BaseModel(Pretrained, keras.Model):
     _config = None
     _id_ranges = {}
     _hidden = ()
+
+    def _keep(self, config, policy, hidden, **parts):
+        """Sets the above, and what models that write ask for besides.
+
+        Args:
+            config: dict of the constructor's arguments.
+            policy: the dtype policy.
+            hidden: list of what `hidden_states` returns.
+            **parts: what the model writes with, see `LanguageModel` and `EncoderDecoder`. In a
+                namespace Keras does not look for layers.
+        """
+        self._config = {**config, "dtype": policy.name}
+        ids = [name for name in self._inputs_struct if name.endswith("token_ids")]
+        self._id_ranges = dict.fromkeys(ids, config["vocabulary_size"])
+        self._hidden = hidden
+        self._parts = types.SimpleNamespace(**parts)
+        self.vocabulary_size, self.pad_id = config["vocabulary_size"], config["pad_id"]
+        self.start_id, self.end_id = config["start_id"], config["end_id"]
 
     def __call__(self, inputs, *args, **kwargs):
         return super().__call__(self._check_inputs(inputs), *args, **kwargs)

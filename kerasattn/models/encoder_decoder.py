@@ -14,7 +14,7 @@ from kerasattn.training.losses import label_loss
 class EncoderDecoder(BaseModel):
     """A model that reads one text both ways and writes another from left to right.
 
-    A subclass sets, beside what `BaseModel` asks for,
+    A subclass sets, most of it by `_keep`, beside what `BaseModel` asks for,
 
         self._parts: namespace of the parts that the constructor ran, to be run again for writing:
             `read(token_ids, real)`, the encoder's hidden vectors, layer by layer;

@@ -1,9 +1,8 @@
-import types
-
 import keras
 
 from kerasattn import layers
 from kerasattn.models.language_model import LanguageModel, text_inputs
+from kerasattn.models.parts import language_model_head
 from kerasattn.weights.tables import gpt2 as tables
 
 
@@ -134,14 +133,7 @@ class GPT2(LanguageModel):
             )
         head = None
         if with_head:
-            head = layers.LanguageModelHead(
-                token_embedding if tied_head else None,
-                use_bias=False,
-                vocabulary_size=None if tied_head else vocabulary_size,
-                kernel_initializer=initializer(),
-                dtype=policy,
-                name="head",
-            )
+            head = language_model_head(token_embedding, tied_head, initializer(), policy)
 
         # === Parts ===
         def embed(token_ids, position_ids):
@@ -163,11 +155,6 @@ class GPT2(LanguageModel):
         super().__init__(inputs, outputs, name=name)
 
         # === Config ===
-        self._config = {**config, "dtype": policy.name}
-        self._id_ranges = {"token_ids": vocabulary_size}
-        self._hidden = hidden
-        self._parts = types.SimpleNamespace(
-            embed=embed, blocks=blocks, finish=head and (lambda x: head(normalize(x)))
-        )
-        self.vocabulary_size, self.max_positions = vocabulary_size, max_length
-        self.start_id, self.end_id, self.pad_id = start_id, end_id, pad_id
+        finish = head and (lambda x: head(normalize(x)))
+        self._keep(config, policy, hidden, embed=embed, blocks=blocks, finish=finish)
+        self.max_positions = max_length

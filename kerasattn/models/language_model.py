@@ -13,11 +13,11 @@ from kerasattn.training.losses import label_loss
 class LanguageModel(BaseModel):
     """A model whose every position sees what stands before it and tells the next token.
 
-    A subclass sets, beside what `BaseModel` asks for,
+    A subclass sets, most of it by `_keep`, beside what `BaseModel` asks for,
 
         self._parts: namespace of the parts that the constructor ran, to be run again on one token:
             `embed(token_ids, position_ids)`, the list `blocks`, and `finish(x)`, which gives
-            logits (None without a head). In a namespace Keras does not look for layers.
+            logits (None without a head).
         self.vocabulary_size: int;
         self.max_positions: int, the rows of its position table, or None for no limit;
         self.pad_id, self.start_id, self.end_id: int or None; end_id may be several.

@@ -1,9 +1,8 @@
-import types
-
 import keras
 
 from kerasattn import layers
 from kerasattn.models.language_model import LanguageModel, text_inputs
+from kerasattn.models.parts import language_model_head
 from kerasattn.weights.tables import llama as tables
 
 
@@ -117,14 +116,7 @@ class Llama(LanguageModel):
         )
         head = None
         if with_head:
-            head = layers.LanguageModelHead(
-                embed if tied_head else None,
-                use_bias=False,
-                vocabulary_size=None if tied_head else vocabulary_size,
-                kernel_initializer=initializer(),
-                dtype=policy,
-                name="head",
-            )
+            head = language_model_head(embed, tied_head, initializer(), policy)
 
         # === Model ===
         inputs, position_ids, mask = text_inputs(pad_id)
@@ -144,13 +136,11 @@ class Llama(LanguageModel):
         super().__init__(inputs, outputs, name=name)
 
         # === Config ===
-        self._config = {**config, "dtype": policy.name}
-        self._id_ranges = {"token_ids": vocabulary_size}
-        self._hidden = hidden
-        self._parts = types.SimpleNamespace(
+        self._keep(
+            config,
+            policy,
+            hidden,
             embed=lambda token_ids, position_ids: embed(token_ids),
             blocks=blocks,
             finish=head and (lambda x: head(final_norm(x))),
         )
-        self.vocabulary_size = vocabulary_size
-        self.start_id, self.end_id, self.pad_id = start_id, end_id, pad_id

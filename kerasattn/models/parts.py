@@ -1,4 +1,4 @@
-"""The parts that encoders are made of, each with the settings of the model's constructor."""
+"""The parts that encoders are made of, each with the settings of the constructor; a head."""
 
 import dataclasses
 
@@ -213,6 +213,18 @@ class Parts:
         if "span" in wanted:
             outputs["start_logits"], outputs["end_logits"] = heads.Span(**made, name="span")(hidden)
         return outputs
+
+
+def language_model_head(token_embedding, tied, initializer, policy, use_bias=False):
+    """The logits of models that write, from the token table or from a kernel of their own."""
+    return layers.LanguageModelHead(
+        token_embedding if tied else None,
+        use_bias=use_bias,
+        vocabulary_size=None if tied else token_embedding.vocabulary_size,
+        kernel_initializer=initializer,
+        dtype=policy,
+        name="head",
+    )
 
 
 def _check(config):

@@ -1,11 +1,120 @@
-import types
-
 import keras
 
 from kerasattn import layers
 from kerasattn.models.encoder_decoder import EncoderDecoder, pair_inputs
+from kerasattn.models.parts import language_model_head
 from kerasattn.ops import masks
 from kerasattn.weights.tables import t5 as tables
+
+
+class T5Parts:
+    """Makes T5's layers.
+
+    Args:
+        config: dict of the arguments of the model's constructor, called as those of `T5`.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        self.policy = keras.dtype_policies.get(config["dtype"] or keras.config.dtype_policy())
+
+    def initializer(self):
+        """A new one each time: one object would give equal kernels."""
+        return keras.initializers.VarianceScaling(
+            self.config["initializer_factor"] ** 2,
+            mode="fan_in",
+            distribution="untruncated_normal",
+        )
+
+    def table(self):
+        """A vector for each token."""
+        stddev = self.config["initializer_factor"]
+        return layers.TokenEmbedding(
+            self.config["vocabulary_size"],
+            self.config["hidden_dim"],
+            embeddings_initializer=keras.initializers.RandomNormal(stddev=stddev),
+            dtype=self.policy,
+            name="token_embedding",
+        )
+
+    def dropout(self):
+        config = self.config
+        return keras.layers.Dropout(
+            config["dropout"], seed=config["seed"], dtype=self.policy, name="dropout"
+        )
+
+    def blocks(self, name, count):
+        """The blocks of the encoder or the decoder, `encoder_block_0` first."""
+        config = self.config
+        return [
+            layers.TransformerBlock(
+                config["num_heads"],
+                config["intermediate_dim"],
+                activation=config["activation"],
+                gated=config["gated"],
+                dropout=config["dropout"],
+                norm="pre",
+                norm_type="rms",
+                layer_norm_epsilon=config["layer_norm_epsilon"],
+                cross_attention=name == "decoder",
+                head_dim=config["head_dim"],
+                attention_scale=1.0,
+                use_bias=False,
+                feed_forward_dropout=config["dropout"],
+                kernel_initializer=self.initializer(),
+                seed=None if config["seed"] is None else config["seed"] + i,
+                dtype=self.policy,
+                name=f"{name}_block_{i}",
+            )
+            for i in range(count)
+        ]
+
+    def position_bias(self, name, bidirectional):
+        config = self.config
+        stddev = config["initializer_factor"] * config["hidden_dim"] ** -0.5
+        return layers.RelativePositionBias(
+            config["num_heads"],
+            config["num_buckets"],
+            config["max_distance"],
+            bidirectional,
+            embeddings_initializer=keras.initializers.RandomNormal(stddev=stddev),
+            dtype=self.policy,
+            name=f"{name}_position_bias",
+        )
+
+    def norm(self, name):
+        epsilon = self.config["layer_norm_epsilon"]
+        return keras.layers.RMSNormalization(
+            epsilon=epsilon, dtype=self.policy, name=f"{name}_norm"
+        )
+
+    def reader(self, token_embedding, drop):
+        """The encoder: a function from token ids and where they are real, and its blocks.
+
+        The function returns the embedding output and every block's, each (batch, length, hidden),
+        the last after the final norm.
+        """
+        bias = self.position_bias("encoder", True)
+        blocks = self.blocks("encoder", self.config["num_layers"])
+        norm = self.norm("encoder")
+
+        def read(token_ids, real):
+            hidden = [drop(token_embedding(token_ids))]
+            biases, mask = bias(hidden[0]), masks.keys(real)
+            for block in blocks:
+                hidden.append(block(hidden[-1], attention_mask=mask, bias=biases))
+            hidden[-1] = drop(norm(hidden[-1]))
+            return hidden
+
+        return read, blocks
+
+    def shrink_queries(self, blocks):
+        """Queries start smaller, for scores are not scaled."""
+        for block in blocks:
+            for attention in (block.self_attention, block.cross_attention):
+                if attention is not None:
+                    kernel = attention.query.kernel
+                    kernel.assign(kernel.value * self.config["head_dim"] ** -0.5)
 
 
 @keras.saving.register_keras_serializable(package="kerasattn")
@@ -87,92 +196,23 @@ class T5(EncoderDecoder):
         name=None,
     ):
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
-        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         scaled = tied_head if scale_output is None else scale_output
 
         # === Layers ===
-        def initializer():
-            return keras.initializers.VarianceScaling(
-                initializer_factor**2, mode="fan_in", distribution="untruncated_normal"
-            )
-
-        def stack(name, count, cross_attention):
-            return [
-                layers.TransformerBlock(
-                    num_heads,
-                    intermediate_dim,
-                    activation=activation,
-                    gated=gated,
-                    dropout=dropout,
-                    norm="pre",
-                    norm_type="rms",
-                    layer_norm_epsilon=layer_norm_epsilon,
-                    cross_attention=cross_attention,
-                    head_dim=head_dim,
-                    attention_scale=1.0,
-                    use_bias=False,
-                    feed_forward_dropout=dropout,
-                    kernel_initializer=initializer(),
-                    seed=None if seed is None else seed + i,
-                    dtype=policy,
-                    name=f"{name}_block_{i}",
-                )
-                for i in range(count)
-            ]
-
-        def position_bias(name, bidirectional):
-            return layers.RelativePositionBias(
-                num_heads,
-                num_buckets,
-                max_distance,
-                bidirectional,
-                embeddings_initializer=keras.initializers.RandomNormal(
-                    stddev=initializer_factor * hidden_dim**-0.5
-                ),
-                dtype=policy,
-                name=f"{name}_position_bias",
-            )
-
-        def norm(name):
-            return keras.layers.RMSNormalization(
-                epsilon=layer_norm_epsilon, dtype=policy, name=f"{name}_norm"
-            )
-
-        token_embedding = layers.TokenEmbedding(
-            vocabulary_size,
-            hidden_dim,
-            embeddings_initializer=keras.initializers.RandomNormal(stddev=initializer_factor),
-            dtype=policy,
-            name="token_embedding",
-        )
-        drop = keras.layers.Dropout(dropout, seed=seed, dtype=policy, name="dropout")
-        encoder_bias = position_bias("encoder", True)
-        decoder_bias = position_bias("decoder", False)
-        encoder_blocks = stack("encoder", num_layers, False)
-        decoder_blocks = stack("decoder", num_decoder_layers or num_layers, True)
-        encoder_norm, decoder_norm = norm("encoder"), norm("decoder")
+        make = T5Parts(config)
+        policy = make.policy
+        token_embedding, drop = make.table(), make.dropout()
+        read, encoder_blocks = make.reader(token_embedding, drop)
+        decoder_bias = make.position_bias("decoder", False)
+        decoder_blocks = make.blocks("decoder", num_decoder_layers or num_layers)
+        decoder_norm = make.norm("decoder")
         # A layer: Keras takes a symbolic tensor times a number to be sparse.
         output_scale = keras.layers.Rescaling(hidden_dim**-0.5, dtype=policy, name="output_scale")
         head = None
         if with_head:
-            head = layers.LanguageModelHead(
-                token_embedding if tied_head else None,
-                use_bias=False,
-                vocabulary_size=None if tied_head else vocabulary_size,
-                kernel_initializer=initializer(),
-                dtype=policy,
-                name="head",
-            )
+            head = language_model_head(token_embedding, tied_head, make.initializer(), policy)
 
         # === Parts ===
-        def read(token_ids, real):
-            hidden = [drop(token_embedding(token_ids))]  # each (batch, length, hidden)
-            bias, mask = encoder_bias(hidden[0]), masks.keys(real)
-            for block in encoder_blocks:
-                hidden.append(block(hidden[-1], attention_mask=mask, bias=bias))
-            hidden[-1] = drop(encoder_norm(hidden[-1]))
-            return hidden
-
         def embed(decoder_token_ids, position_ids=None):
             return drop(token_embedding(decoder_token_ids))
 
@@ -209,25 +249,18 @@ class T5(EncoderDecoder):
         super().__init__(inputs, outputs, name=name)
 
         # === Config ===
-        self._config = {**config, "dtype": policy.name}
-        self._id_ranges = dict.fromkeys(("token_ids", "decoder_token_ids"), vocabulary_size)
-        self._hidden = [*read_hidden, *hidden]
-        self._parts = types.SimpleNamespace(
+        self._keep(
+            config,
+            policy,
+            [*read_hidden, *hidden],
             read=read,
             embed=embed,
             blocks=decoder_blocks,
             biases=biases,
             finish=head and (lambda x: logits(decoder_norm(x))),
         )
-        self.vocabulary_size = vocabulary_size
-        self.pad_id, self.start_id, self.end_id = pad_id, start_id, end_id
         self._form = self.formats[0 if gated else 2]  # that it is saved in
-        # Queries start smaller, for scores are not scaled.
-        for block in encoder_blocks + decoder_blocks:
-            for attention in (block.self_attention, block.cross_attention):
-                if attention is not None:
-                    kernel = attention.query.kernel
-                    kernel.assign(kernel.value * head_dim**-0.5)
+        make.shrink_queries(encoder_blocks + decoder_blocks)
 
     def save_pretrained(self, folder):
         """Writes the weights and the config; whether it is gated tells under which names."""

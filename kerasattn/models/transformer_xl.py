@@ -1,5 +1,3 @@
-import types
-
 import keras
 from keras import ops
 
@@ -179,12 +177,7 @@ class TransformerXL(LanguageModel):
 
         # === Config ===
         lists = {"cutoffs": list(cutoffs), "tied_projections": tied_projections}
-        self._config = {**config, **lists, "dtype": policy.name}
-        self._id_ranges = {"token_ids": vocabulary_size}
-        self._hidden = hidden
-        self._parts = types.SimpleNamespace(finish=head)
-        self.vocabulary_size = vocabulary_size
-        self.start_id, self.end_id, self.pad_id = start_id, end_id, pad_id
+        self._keep({**config, **lists}, policy, hidden, finish=head)
 
     # === Writing ===
     def initial_state(self, inputs, max_new_tokens):

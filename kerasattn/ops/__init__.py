@@ -10,6 +10,7 @@ from kerasattn.ops import (
     relative,
     rotary,
     sampling,
+    spans,
     vmf,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "relative",
     "rotary",
     "sampling",
+    "spans",
     "vmf",
 ]

@@ -1,4 +1,6 @@
-"""BART's checkpoints: Hugging Face folders."""
+"""BART's checkpoints: Hugging Face folders. MASS, which is not in transformers, has its names."""
+
+import functools
 
 from kerasattn.weights.configs import activation
 from kerasattn.weights.huggingface import (
@@ -77,23 +79,30 @@ def arguments(config, folder):
     return {
         **read_sizes(config, SIZES),
         "activation": activation(config.get("activation_function", "gelu")),
-        "with_head": config.get("architectures") != ["BartModel"],
+        "with_head": config.get("architectures") not in (["BartModel"], ["MassModel"]),
     }
 
 
-def config(values):
-    """`config.json` of a model built with these arguments."""
+def config(name, values):
+    """`config.json` of a model built with these arguments; the name is "bart" or "mass"."""
     written = write_sizes(values, SIZES)
     for part in ("layers", "attention_heads", "ffn_dim"):  # by default as the encoder's
         written[f"decoder_{part}"] = written[f"decoder_{part}"] or written[f"encoder_{part}"]
     kind = "ForConditionalGeneration" if values["with_head"] else "Model"
     return written | {
-        "model_type": "bart",
-        "architectures": [f"Bart{kind}"],
+        "model_type": name,
+        "architectures": [name.capitalize() + kind],
         "activation_function": write_activation(values["activation"]),
         "is_encoder_decoder": True,
     }
 
 
-# Models that were saved without a head lack its bias, which is 0 in published ones.
-FORMATS = (huggingface_format("bart", "BART", TABLE, arguments, config, fresh=("head/bias",)),)
+def formats(name, title):
+    """The formats of a family with these names."""
+    # Models that were saved without a head lack its bias, which is 0 in published ones.
+    written = functools.partial(config, name)
+    return (huggingface_format(name, title, TABLE, arguments, written, fresh=("head/bias",)),)
+
+
+FORMATS = formats("bart", "BART")
+MASS_FORMATS = formats("mass", "MASS")

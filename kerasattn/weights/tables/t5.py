@@ -130,6 +130,17 @@ SIZES = {
     "cross_position_bias": ("cross_position_bias", False),
 }
 
+# Arguments that an encoder alone does not have.
+OF_DECODERS = (
+    "num_decoder_layers",
+    "start_id",
+    "end_id",
+    "with_head",
+    "tied_head",
+    "scale_output",
+    "cross_position_bias",
+)
+
 
 def arguments(config, folder):
     """Constructor arguments from `config.json`."""
@@ -140,6 +151,17 @@ def arguments(config, folder):
     values["gated"] = gate == "gated"
     values["with_head"] = config.get("architectures") not in (["T5Model"], ["MT5Model"])
     return values
+
+
+def is_encoder(config):
+    """Whether a config is that of an encoder alone."""
+    return (config.get("architectures") or [""])[0].endswith("EncoderModel")
+
+
+def encoder_arguments(config, folder):
+    """Constructor arguments of an encoder alone, of any `config.json`."""
+    values = arguments(config, folder)
+    return {name: value for name, value in values.items() if name not in OF_DECODERS}
 
 
 def tensorflow_arguments(config, folder):
@@ -160,7 +182,7 @@ def config(name, values):
         proj = "gated-gelu" if ours == "gelu_tanh" else f"gated-{proj}"
     written = {k: v for k, v in write_sizes(values, SIZES).items() if v is not None}
     if not values["cross_position_bias"]:
-        del written["cross_position_bias"]
+        written.pop("cross_position_bias", None)
     written["num_decoder_layers"] = values["num_decoder_layers"] or values["num_layers"]
     kind = "ForConditionalGeneration" if values["with_head"] else "Model"
     return written | {
@@ -169,6 +191,13 @@ def config(name, values):
         "feed_forward_proj": proj,
         "is_encoder_decoder": True,
     }
+
+
+def encoder_config(name, values):
+    """`config.json` of an encoder built with these arguments."""
+    written = config(name, dict.fromkeys(OF_DECODERS) | values)
+    kept = {k: v for k, v in written.items() if k not in SIZES or v is not None}
+    return kept | {"architectures": [f"{name.upper()}EncoderModel"], "is_encoder_decoder": False}
 
 
 # === Formats ===
@@ -198,6 +227,22 @@ def formats(name, title):
     return tuple(found)
 
 
+def encoder_formats(name, title):
+    """The formats of encoders alone, gated and plain; they read those of whole models too."""
+    found = []
+    for feed_forward, gated in ((GATED, True), (PLAIN, False)):
+        table = huggingface_table(feed_forward)
+        form = huggingface_format(
+            name,
+            f"{title} encoder",
+            dataclasses.replace(table, ignored=(*table.ignored, "decoder.*")),
+            encoder_arguments,
+            functools.partial(encoder_config, name),
+        )
+        found.append(of_kind(form, gated))
+    return tuple(found)
+
+
 def of_kind(form, gated):
     """The same format, for configs whose feed-forward parts are gated, or are not."""
 
@@ -207,5 +252,16 @@ def of_kind(form, gated):
     return dataclasses.replace(form, accepts=accepts)
 
 
-FORMATS = formats("t5", "T5")
-MT5_FORMATS = formats("mt5", "mT5")
+def whole(forms):
+    """The same formats, but for configs of encoders alone."""
+
+    def but_encoders(accepts):
+        return lambda config: accepts(config) and not is_encoder(config)
+
+    return tuple(dataclasses.replace(f, accepts=but_encoders(f.accepts)) for f in forms)
+
+
+FORMATS = whole(formats("t5", "T5"))
+MT5_FORMATS = whole(formats("mt5", "mT5"))
+ENCODER_FORMATS = encoder_formats("t5", "T5")
+MT5_ENCODER_FORMATS = encoder_formats("mt5", "mT5")
