@@ -1,7 +1,4 @@
 import keras
-from keras import ops
-
-from kerasattn.ops import masks
 
 
 @keras.saving.register_keras_serializable(package="kerasattn")
@@ -51,32 +48,3 @@ class Pooler(keras.layers.Layer):
             "activation": keras.activations.serialize(self.activation),
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
         }
-
-
-@keras.saving.register_keras_serializable(package="kerasattn")
-class LastToken(keras.layers.Layer):
-    """The last real token's vector, which has read the whole text from left to right.
-
-    Shapes:
-        (batch, length, dim) and a padding mask (batch, length) -> (batch, 1, dim).
-
-    Example:
-    >>> import numpy as np
-    >>> from kerasattn import heads
-    >>> x = np.arange(4.0).reshape(1, 4, 1)
-    >>> print(np.array(heads.LastToken()(x, np.array([[True, True, True, False]]))))
-    [[[2.]]]
-
-    Source: https://arxiv.org/abs/1906.08237, section 2.5.
-    """
-
-    def call(self, hidden, padding_mask):
-        places = ops.where(padding_mask, masks.positions(padding_mask), 0)
-        last = ops.max(places, axis=1, keepdims=True)  # (batch, 1)
-        return ops.take_along_axis(hidden, last[..., None], axis=1)
-
-    def compute_output_spec(self, hidden, padding_mask):
-        return keras.KerasTensor((hidden.shape[0], 1, hidden.shape[2]), self.compute_dtype)
-
-    def compute_mask(self, inputs, previous_mask=None):
-        return None

@@ -46,6 +46,10 @@ class TwoStreamMasks(keras.layers.Layer):
         batch, length = mask.shape[0], mask.shape[3]
         return tuple(keras.KerasTensor((batch, 1, length, length), "bool") for _ in range(2))
 
+    def get_config(self):
+        # Keras' own guess at a config can't take a dtype policy.
+        return super().get_config()
+
 
 @keras.saving.register_keras_serializable(package="kerasattn")
 class SameSegment(keras.layers.Layer):
@@ -73,6 +77,10 @@ class SameSegment(keras.layers.Layer):
     def compute_output_spec(self, segment_ids, memories):
         batch, length = segment_ids.shape
         return keras.KerasTensor((batch, 1, length, None), "bool")
+
+    def get_config(self):
+        # Keras' own guess at a config can't take a dtype policy.
+        return super().get_config()
 
 
 @keras.saving.register_keras_serializable(package="kerasattn")
@@ -144,3 +152,7 @@ class ToldStream(keras.layers.Layer):
 
     def compute_output_spec(self, x, targets, target_mapping=None):
         return keras.KerasTensor((x.shape[0], None, x.shape[-1]), self.compute_dtype)
+
+    def get_config(self):
+        # Keras' own guess at a config can't take a dtype policy.
+        return super().get_config()

@@ -16,6 +16,7 @@ from kerasattn.models.registry import MODELS
 from kerasattn.models.roberta import RoBERTa
 from kerasattn.models.roformer import RoFormer
 from kerasattn.models.roformer_v2 import RoFormerV2
+from kerasattn.models.sentences import sentence_encoder
 from kerasattn.models.t5 import MT5, T5
 from kerasattn.models.t5_encoder import MT5Encoder, T5Encoder
 from kerasattn.models.transformer_xl import TransformerXL
@@ -47,4 +48,5 @@ __all__ = [
     "XLNet",
     "from_pretrained",
     "load_model",
+    "sentence_encoder",
 ]

@@ -164,7 +164,7 @@ class Parts:
             mlm_activation: of the masked-LM head, by default that of the blocks.
             class_activation: of the sequence classifier's own dense layer. By default it has none
                 and reads the pooled vector.
-            judged: (batch, 1, hidden_dim), what that classifier reads, by default the first vector.
+            judged: (batch, hidden_dim), what that classifier reads, by default the first vector.
             plain: bool, whether the masked-LM head is the table and its bias alone.
             mlm_bias: bool, whether it has that bias.
         """
@@ -194,14 +194,15 @@ class Parts:
                     outputs["pooled"]
                 )
         if "class" in wanted:
-            judged = hidden if judged is None else judged
+            if pools_classes:
+                judged = outputs["pooled"]
             outputs["class_logits"] = heads.Classification(
                 config["num_classes"],
                 activation=class_activation,
-                first=not pools_classes,
+                first=judged is None,
                 **trained,
                 name="classifier",
-            )(outputs["pooled"] if pools_classes else judged)
+            )(hidden if judged is None else judged)
         if "token" in wanted:
             outputs["token_logits"] = heads.Classification(
                 config["num_classes"], **trained, name="token_classifier"

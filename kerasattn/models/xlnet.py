@@ -147,7 +147,7 @@ class XLNet(Encoder):
             last_dropout(told),
             token_embedding,
             class_activation="tanh",
-            judged=head_layers.LastToken(dtype=make.policy, name="last_token")(x, text.real),
+            judged=head_layers.SentenceEmbedding("last", False, name="last_token")(x, text.real),
             plain=True,
         )
         if "mlm_logits" in outputs:
