@@ -73,6 +73,10 @@ class BaseModel(Pretrained, keras.Model):
             if value is not None:
                 _check_input(key, value, spec, self._id_ranges.get(key))
             checked[key] = value
+        if any(map(ops.is_tensor, checked.values())):  # Keras takes no mixture with arrays
+            for key, value in checked.items():
+                if isinstance(value, np.ndarray):
+                    checked[key] = ops.convert_to_tensor(value)
         return checked
 
     def compute_output_spec(self, inputs, training=None, **kwargs):

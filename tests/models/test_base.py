@@ -56,3 +56,9 @@ def test_inputs():
     ):
         with pytest.raises(ValueError, match=message):
             model(wrong)
+
+
+def test_arrays_beside_tensors():
+    model = Counting()
+    given = {"token_ids": [[1, 2]], "other": ops.convert_to_tensor([[1, 2]])}
+    assert model(given).shape == (1, 2, 400)
