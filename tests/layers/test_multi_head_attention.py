@@ -397,15 +397,3 @@ def test_half_precision_is_finite_and_near(policy):
     found = array(half(x, attention_mask=mask))
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found, array(reference(x, attention_mask=mask)), atol=0.15)
-
-
-def test_values_turn_as_keys_do():
-    rotary = layers.RotaryEmbedding()
-    layer = layers.MultiHeadAttention(2, rotary=rotary, rotary_value=True)
-    x = np.random.default_rng(0).normal(size=(2, 1, 8)).astype("float32")
-    places = np.array([[3], [7]])
-    found = layer(x, query_positions=places, key_positions=places)
-    values = ops.reshape(layer.value(x), (2, 1, 2, 4))  # of one key, which takes all the weight
-    expected = layer.output_dense(ops.reshape(rotary(values, places), (2, 1, 8)))
-    np.testing.assert_allclose(np.asarray(found), np.asarray(expected), atol=1e-6)
-    assert layers.MultiHeadAttention.from_config(layer.get_config()).rotary_value

@@ -1,8 +1,9 @@
 import keras
 import numpy as np
 import pytest
+from keras import ops
 
-from kerasattn.layers import RotaryEmbedding
+from kerasattn.layers import MultiHeadAttention, RotaryEmbedding
 from kerasattn.testing import check_layer
 
 RANDOM = np.random.default_rng(0)
@@ -62,3 +63,15 @@ def test_angles_are_float32_in_every_policy(policy):
 def test_odd_head_size_in_a_graph():
     with pytest.raises(ValueError, match="head_dim=3"):
         RotaryEmbedding()(keras.Input((None, 2, 3)))
+
+
+def test_values_turn_as_keys_do():
+    rotary = RotaryEmbedding()
+    layer = MultiHeadAttention(2, rotary=rotary, rotary_value=True)
+    x = np.random.default_rng(0).normal(size=(2, 1, 8)).astype("float32")
+    places = np.array([[3], [7]])
+    found = layer(x, query_positions=places, key_positions=places)
+    values = ops.reshape(layer.value(x), (2, 1, 2, 4))  # of one key, which takes all the weight
+    expected = layer.output_dense(ops.reshape(rotary(values, places), (2, 1, 8)))
+    np.testing.assert_allclose(np.asarray(found), np.asarray(expected), atol=1e-6)
+    assert MultiHeadAttention.from_config(layer.get_config()).rotary_value
