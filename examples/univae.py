@@ -54,11 +54,12 @@ DEFAULTS = dict(
     embedding_dim=64,
     initializer_range=0.06,  # small models learn faster from more than BERT's 0.02
     num_latent_layers=4,
-    latent_dim=24,
+    latent_dim=32,
     latent="vmf",
-    kappa=128.0,
-    uniform_share=0.12,  # of the draws, so that samples of the prior read like sentences
+    kappa=192.0,
+    prior_share=0.08,  # of sentences, so that samples of the prior read like sentences
     uniformity_weight=0.2,  # of a loss that gives these the lengths that sentences have
+    word_dropout=0.4,  # at the start, and none at the end: words are learned from the latents
     free_bits=1.0,  # a dimension of a Gaussian latent
     codebook_size=512,
     length="fixed",
@@ -133,8 +134,9 @@ def parse_arguments(arguments):
         ("initializer_range", float, "standard deviation of the weights at the start"),
         ("latent_dim", int, "width of a latent"),
         ("kappa", float, "concentration of von Mises-Fisher latents"),
-        ("uniform_share", float, "share of their draws that are uniform instead"),
+        ("prior_share", float, "share of sentences trained with some latents of the prior"),
         ("uniformity_weight", float, "how much these are made to fill their spheres"),
+        ("word_dropout", float, "share of words that are hidden when training starts"),
         ("dropout", float, "rate of dropout"),
         ("max_length", int, "tokens of the longest sentence, with [CLS] and [SEP]; by default what "
          "98%% of a FILE's sentences need, at most 64"),
@@ -232,7 +234,7 @@ def make_tokenizer(settings, training):
 def build_model(settings, tokenizer):
     names = ["num_latent_layers", "latent_dim", "kappa", "free_bits"]
     if settings["latent"] == "vmf":
-        names += ["uniform_share", "uniformity_weight"]
+        names += ["prior_share", "uniformity_weight"]
     shared = dict(
         {name: settings[name] for name in names},
         latent=None if settings["latent"] == "none" else settings["latent"],
@@ -240,6 +242,8 @@ def build_model(settings, tokenizer):
         max_length=settings["max_length"],
         length=settings["length"],
         dropout=settings["dropout"],
+        word_dropout=settings["word_dropout"],
+        unk_id=tokenizer.unk_id,
         tokenizer=tokenizer,
         seed=settings["seed"],
     )
@@ -293,6 +297,9 @@ def train(model, token_ids, settings, checkpoint, keep_settings):
         elif model.latent == "vmf" and settings["uniformity_weight"]:
             weight = dict(end=settings["uniformity_weight"], attribute="uniformity_weight")
             guides = [AnnealWeight(steps=planned, **weight)]
+        if settings["word_dropout"]:
+            weight = dict(start=settings["word_dropout"], end=0.0, attribute="word_dropout")
+            guides.append(AnnealWeight(steps=planned, ramp=0.8, **weight))
         warmup = min(settings["warmup_steps"], planned // 2)
         peak, count = settings["learning_rate"], 1 if settings["one_length"] else 4
         guides.append(WarmupCosine(peak, planned, warmup, done=checkpoint.steps))

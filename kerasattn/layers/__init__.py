@@ -8,6 +8,7 @@ from kerasattn.layers.learned_position_embedding import LearnedPositionEmbedding
 from kerasattn.layers.multi_head_attention import MultiHeadAttention
 from kerasattn.layers.padding_mask import PaddingMask
 from kerasattn.layers.position_ids import PositionIds
+from kerasattn.layers.prior_replacement import PriorReplacement
 from kerasattn.layers.relative_position_bias import RelativePositionBias
 from kerasattn.layers.relative_position_embedding import RelativePositionEmbedding
 from kerasattn.layers.rotary_embedding import RotaryEmbedding
@@ -18,6 +19,7 @@ from kerasattn.layers.transformer_block import TransformerBlock
 from kerasattn.layers.uniformity_regularization import UniformityRegularization
 from kerasattn.layers.vector_quantizer import VectorQuantizer
 from kerasattn.layers.von_mises_fisher_sampling import VonMisesFisherSampling
+from kerasattn.layers.word_dropout import WordDropout
 
 __all__ = [
     "AttentionMask",
@@ -28,6 +30,7 @@ __all__ = [
     "MultiHeadAttention",
     "PaddingMask",
     "PositionIds",
+    "PriorReplacement",
     "RelativePositionBias",
     "RelativePositionEmbedding",
     "RotaryEmbedding",
@@ -38,4 +41,5 @@ __all__ = [
     "UniformityRegularization",
     "VectorQuantizer",
     "VonMisesFisherSampling",
+    "WordDropout",
 ]

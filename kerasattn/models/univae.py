@@ -34,14 +34,16 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
             they are.
         latent: "vmf" (von Mises-Fisher), "gaussian", "quantized" (VQ-VAE), or None (autoencoder).
         kappa: float >= 0, concentration of the von Mises-Fisher distribution.
-        uniform_share: float in [0, 1), of a von Mises-Fisher latent's draws, those that are uniform
-            instead; see `layers.VonMisesFisherSampling`.
+        prior_share: float in [0, 1), of the sentences, those that are written, while training,
+            with some latents of the prior; see `layers.PriorReplacement`. For latent="vmf".
         codebook_size: int, codes of a latent layer of the quantized kind.
         kl_weight: float >= 0, of the Gaussian's KL; `training.AnnealWeight` changes it in `fit`.
         free_bits: float >= 0, bits that each dimension of a Gaussian latent carries for nothing.
         uniformity_weight: float >= 0, of a loss that makes von Mises-Fisher latents fill their
             spheres, each on its own, as samples do; see `layers.UniformityRegularization`.
         max_length: int, the longest sentence, with [CLS] and [SEP].
+        word_dropout: float in [0, 1), of the tokens that the writing is fed while training, those
+            that are hidden; see `layers.WordDropout`. `training.AnnealWeight` changes it in `fit`.
         length: "fixed" writes from position max_length on, so that positions tell nothing of the
             length; "conditioned" starts after the last token read, so that they choose it.
         backbone: "roformer" (rotary positions) or "bert" (learned absolute positions).
@@ -52,6 +54,7 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         layer_norm_epsilon, head_norm_epsilon: float > 0.
         initializer_range: float > 0, standard deviation of the kernels at the start.
         pad_id, cls_id, sep_id: int, of [PAD], [CLS] and [SEP].
+        unk_id: int, of [UNK], which word_dropout puts in a word's place.
         tokenizer: an object of `kerasattn.tokenizers`, so that methods take and return strings.
         seed: int or None, of dropout and sampling; keras.utils.set_random_seed is for weights.
 
@@ -93,11 +96,12 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         latent_dim=16,
         latent="vmf",
         kappa=32.0,
-        uniform_share=0.0,
         codebook_size=512,
         kl_weight=1.0,
         free_bits=0.0,
         uniformity_weight=0.0,
+        prior_share=0.0,
+        word_dropout=0.0,
         max_length=32,
         length="fixed",
         backbone="roformer",
@@ -112,6 +116,7 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         pad_id=0,
         cls_id=2,
         sep_id=3,
+        unk_id=1,
         tokenizer=None,
         seed=None,
         dtype=None,
@@ -184,7 +189,7 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
                 seed=None if seed is None else seed + i, dtype="float32", name=f"latent_{i}"
             )
             if latent == "vmf":
-                sampling[i] = layers.VonMisesFisherSampling(kappa, uniform_share, **options)
+                sampling[i] = layers.VonMisesFisherSampling(kappa, **options)
             elif latent == "gaussian":
                 sampling[i] = layers.GaussianSampling(free_bits, kl_weight, **options)
             elif latent == "quantized":
@@ -282,7 +287,16 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
             start = ops.full_like(token_ids[:, 0], max_length)
         else:
             start = ops.sum(ops.cast(real, "int32"), axis=1)
-        logits, written_hidden, _ = write(token_ids, padding_mask, latents, start)
+        given, fed = latents, token_ids
+        if prior_share:
+            given = layers.PriorReplacement(
+                prior_share, seed=seed, dtype="float32", name="prior_replacement"
+            )(latents)
+        if word_dropout:
+            fed = layers.WordDropout(
+                word_dropout, unk_id, (pad_id, cls_id, sep_id), seed=seed, name="word_dropout"
+            )(token_ids)
+        logits, written_hidden, _ = write(fed, padding_mask, given, start)
         outputs = {"hidden": written_hidden[-1], "lm_logits": logits, "latents": latents}
         if latent == "gaussian":
             outputs["kl"] = sum(divergences[1:], divergences[0])
@@ -353,8 +367,7 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
             self._kl.update_state(y_pred["kl"])
         elif self.latent == "vmf":  # a constant: reported, not optimized
             count, dim = self.latent_shape
-            share = self._config["uniform_share"]
-            self._kl.update_state(count * vmf.kl_to_uniform(dim, self.kappa, share))
+            self._kl.update_state(count * vmf.kl_to_uniform(dim, self.kappa))
         cost = sum(self.losses, 0.0)
         if self.latent == "gaussian":
             sentences = ops.sum(ops.cast(ops.any(real[:, 1:], axis=1), "float32"))
