@@ -229,6 +229,28 @@ def test_start_from_what_is_no_model(example, capsys, tmp_path, corpus):
     assert str(tmp_path) in _complaint(example, capsys, *options, tmp_path)
 
 
+def test_start_from_a_roformer(example, tmp_path, corpus, monkeypatch):
+    """A folder of weights with its vocabulary: trained on from there, under its settings."""
+    folder = SCRIPT.parents[1] / "tests" / "golden" / "models" / "roformer_mlm_emb16"
+
+    class Trained(Exception):
+        pass
+
+    def no_more(model, folder):
+        raise Trained(model)
+
+    monkeypatch.setattr(example, "export_latent_text", no_more)
+    options = ["--small", "--steps", "2", "--corpus", corpus, "--from", folder]
+    with pytest.raises(Trained) as stopped:
+        example.main([*map(str, options), "--output", str(tmp_path)])
+    model = stopped.value.args[0]
+    config = json.loads((folder / "config.json").read_text())
+    assert model.get_config()["num_layers"] == config["num_hidden_layers"]
+    assert model.get_config()["uniformity_weight"] == example.DEFAULTS["uniformity_weight"]
+    assert model.tokenizer.vocabulary[5:8] == folder.joinpath("vocab.txt").read_text().split()[5:8]
+    assert int(model.optimizer.iterations) == 2
+
+
 def test_a_truncated_model(example, capsys, tmp_path, corpus, small):
     whole = (small / "model.keras").read_bytes()
     for size in (0, 1000, len(whole) // 2, len(whole) - 1):
