@@ -4,7 +4,7 @@ import keras
 
 from kerasattn import layers
 from kerasattn.models.encoder_decoder import EncoderDecoder, pair_inputs
-from kerasattn.ops import masks
+from kerasattn.ops import masks, seeds
 from kerasattn.weights.tables import t5 as tables
 
 
@@ -113,7 +113,7 @@ class T5(EncoderDecoder):
                     use_bias=False,
                     feed_forward_dropout=dropout,
                     kernel_initializer=initializer(),
-                    seed=None if seed is None else seed + i,
+                    seed=seeds.child(seed, f"{name}_block_{i}"),
                     dtype=policy,
                     name=f"{name}_block_{i}",
                 )
@@ -145,7 +145,9 @@ class T5(EncoderDecoder):
             dtype=policy,
             name="token_embedding",
         )
-        drop = keras.layers.Dropout(dropout, seed=seed, dtype=policy, name="dropout")
+        drop = keras.layers.Dropout(
+            dropout, seed=seeds.child(seed, "dropout"), dtype=policy, name="dropout"
+        )
         encoder_bias = position_bias("encoder", True)
         decoder_bias = position_bias("decoder", False)
         encoder_blocks = stack("encoder", num_layers, False)

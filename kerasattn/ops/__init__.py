@@ -9,6 +9,8 @@ from kerasattn.ops import (
     positions,
     rotary,
     sampling,
+    seeds,
+    uniformity,
     vmf,
 )
 
@@ -21,5 +23,7 @@ __all__ = [
     "positions",
     "rotary",
     "sampling",
+    "seeds",
+    "uniformity",
     "vmf",
 ]
