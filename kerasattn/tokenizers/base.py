@@ -53,6 +53,9 @@ class Tokenizer:
         ValueError: if the vocabulary is empty, repeats a token, or lacks a special token.
     """
 
+    OPTIONS = ()  # arguments that `tokenizer_config.json` may hold
+    IN_LINES = True  # whether the vocabulary is saved as lines of a file
+
     def __init__(
         self,
         vocabulary,
@@ -61,8 +64,11 @@ class Tokenizer:
         padding_side="right",
         allow_special=True,
     ):
-        special_tokens = dict(special_tokens or zip(ROLES, SPECIAL_TOKENS))
-        self.vocabulary = check_vocabulary(vocabulary, list(dict.fromkeys(special_tokens.values())))
+        if special_tokens is None:
+            special_tokens = zip(ROLES, SPECIAL_TOKENS)
+        special_tokens = dict(special_tokens)
+        needed = list(dict.fromkeys(special_tokens.values()))
+        self.vocabulary = check_vocabulary(vocabulary, needed, self.IN_LINES)
         if padding_side not in ("left", "right"):
             raise ValueError(f'padding_side must be "left" or "right", got {padding_side!r}.')
         self.special_tokens, self.padding_side = special_tokens, padding_side
@@ -401,8 +407,6 @@ class Tokenizer:
         from kerasattn.tokenizers.finder import from_pretrained
 
         return from_pretrained(folder, **options)
-
-    OPTIONS = ()  # arguments that `tokenizer_config.json` may hold
 
     @classmethod
     def read_options(cls, folder):
