@@ -5,9 +5,6 @@ have to be tracked by whoever exports it), so that its methods can be called eag
 `tf.data` pipeline and in a SavedModel alike. TensorFlow is imported when first needed.
 """
 
-import json
-from pathlib import Path
-
 import numpy as np
 
 from kerasattn.tokenizers.checks import (
@@ -22,9 +19,8 @@ from kerasattn.tokenizers.checks import (
     check_texts,
     check_vocabulary,
     is_tensor,
-    read_json,
-    read_vocabulary,
 )
+from kerasattn.tokenizers.files import Saved
 from kerasattn.tokenizers.layout import Layout, as_ragged, keep_lengths
 
 __all__ = ["CLS", "MASK", "PAD", "SEP", "SPECIAL_TOKENS", "UNK", "Tokenizer"]
@@ -33,7 +29,7 @@ ENCODE_BATCH, DECODE_BATCH = 8192, 1024  # sentences at a time
 ROLES = ("pad", "unk", "cls", "sep", "mask", "bos", "eos")
 
 
-class Tokenizer:
+class Tokenizer(Saved):
     """Base of the tokenizers: one interface for strings, string tensors and pairs.
 
     A subclass defines `to_ids` and `join_tokens`, which run in the graph, and `spans`. The ids
@@ -53,7 +49,6 @@ class Tokenizer:
         ValueError: if the vocabulary is empty, repeats a token, or lacks a special token.
     """
 
-    OPTIONS = ()  # arguments that `tokenizer_config.json` may hold
     IN_LINES = True  # whether the vocabulary is saved as lines of a file
 
     def __init__(
@@ -351,68 +346,6 @@ class Tokenizer:
                 ids = tf.RaggedTensor.from_row_lengths(flat, [len(row) for row in batch])
                 texts += self._decoders[options](ids).numpy().tolist()
         return [text.decode("utf-8", "replace") for text in texts]
-
-    # === Files and configuration ===
-
-    def get_config(self):
-        return {"vocabulary": list(self.vocabulary)}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**config)
-
-    def save(self, path):
-        """Writes the vocabulary, one token a line: the line's number, from 0, is the id.
-
-        Args:
-            path: a file ending in `.txt`, or a folder, which then gets `vocab.txt` and
-                `tokenizer_config.json`, the further options.
-        """
-        path = Path(path)
-        if path.suffix != ".txt":
-            options = {k: v for k, v in self.get_config().items() if k != "vocabulary"}
-            self._save_options(path, options)
-            path = path / "vocab.txt"
-        lines = "".join(token + "\n" for token in self.vocabulary)
-        path.write_text(lines, encoding="utf-8", newline="\n")
-
-    def _save_options(self, folder, options):
-        """Makes the folder, and in it `tokenizer_config.json` with the class and its options."""
-        folder.mkdir(parents=True, exist_ok=True)
-        config = json.dumps({"tokenizer_class": type(self).__name__, **options}, indent=2)
-        (folder / "tokenizer_config.json").write_text(config + "\n", encoding="utf-8")
-
-    @classmethod
-    def load(cls, path, **options):
-        """Reads what `save` wrote, or another program's `vocab.txt` or folder with one.
-
-        Args:
-            path: a vocabulary file, or a folder with `vocab.txt` in it.
-            **options: arguments of the class; they go before the folder's own.
-
-        Raises:
-            ValueError: if there is no such file, or it holds no vocabulary.
-        """
-        path = Path(path)
-        if path.is_dir():
-            options = {**cls.read_options(path), **options}
-            path = path / "vocab.txt"
-        return cls(vocabulary=read_vocabulary(path), **options)
-
-    @classmethod
-    def from_pretrained(cls, folder, **options):
-        """The tokenizer in a folder: `Tokenizer.from_pretrained` finds which kind it is."""
-        if cls is not Tokenizer:
-            return cls.load(folder, **options)
-        from kerasattn.tokenizers.finder import from_pretrained
-
-        return from_pretrained(folder, **options)
-
-    @classmethod
-    def read_options(cls, folder):
-        """The further options in a folder's `tokenizer_config.json`, if it is there."""
-        config = read_json(Path(folder) / "tokenizer_config.json")
-        return {key: config[key] for key in cls.OPTIONS if key in config}
 
 
 def check_spacing(spacing):

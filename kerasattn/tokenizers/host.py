@@ -78,7 +78,10 @@ class HostTokenizer(Tokenizer):
         import_tokenizers()
         self._library = parse(json)
         names = self._library.get_vocab(with_added_tokens=True)
-        vocabulary = [f"[unused id {i}]" for i in range(max(names.values(), default=-1) + 1)]
+        last = max(names.values(), default=-1)
+        if last > 10 * len(names) + 1000:
+            raise ValueError(f"The tokenizer.json has {len(names)} tokens, but ids up to {last}.")
+        vocabulary = [f"[unused id {i}]" for i in range(last + 1)]
         for token, token_id in names.items():
             vocabulary[token_id] = token
         added = self._library.get_added_tokens_decoder()

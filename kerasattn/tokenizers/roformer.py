@@ -27,8 +27,8 @@ class RoFormerTokenizer(WordPieceTokenizer):
     >>> _ = pytest.importorskip("jieba")
     >>> from kerasattn.tokenizers import SPECIAL_TOKENS, RoFormerTokenizer
     >>> tokenizer = RoFormerTokenizer([*SPECIAL_TOKENS, "天气", "今", "天", "好"])
-    >>> tokenizer.tokenize("今天天气好"), tokenizer.offsets("今天天气好")
-    (['今', '天', '天气', '好'], [(0, 1), (1, 2), (2, 4), (4, 5)])
+    >>> tokenizer.tokenize("天气好, 今天"), tokenizer.offsets("天气好, 今天")
+    (['天气', '好', '[UNK]', '今', '天'], [(0, 2), (2, 3), (3, 4), (5, 6), (6, 7)])
 
     Source: https://github.com/ZhuiyiTechnology/roformer
     """

@@ -169,7 +169,12 @@ class SentencePieceTokenizer(Tokenizer):
         if not tf.executing_eagerly():
             return tensorflow_text.SentencepieceTokenizer(self.model)
         if self._eager is None:
-            self._eager = tensorflow_text.SentencepieceTokenizer(self.model)
+            try:
+                self._eager = tensorflow_text.SentencepieceTokenizer(self.model)
+            except tf.errors.OpError as error:
+                reason = error.message.splitlines()[0][-200:]
+                message = f"The SentencePiece model can't be used: {reason}"
+                raise ValueError(message) from None
         return self._eager
 
     def _splits(self):
