@@ -20,14 +20,9 @@ from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
-if hasattr(os, "sched_setaffinity"):  # before the libraries start their threads
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-# This file has the name of the library that it measures.
-sys.path[:] = [path for path in sys.path if Path(path).resolve() != Path(__file__).resolve().parent]
 
 import numpy as np
 import tensorflow as tf
-import tokenizers
 
 from kerasattn.data import chitchat_questions
 from kerasattn.tokenizers import SPECIAL_TOKENS, WordPieceTokenizer
@@ -35,8 +30,18 @@ from kerasattn.tokenizers import SPECIAL_TOKENS, WordPieceTokenizer
 BATCH = 256
 
 
+def import_rival():
+    """The library `tokenizers`, which has the name of this file."""
+    here = Path(__file__).resolve().parent
+    sys.path[:] = [path for path in sys.path if Path(path).resolve() != here]
+    import tokenizers
+
+    return tokenizers
+
+
 def rival(tokenizer):
     """The same vocabulary in the library `tokenizers`."""
+    tokenizers = import_rival()
     ids = {token: i for i, token in enumerate(tokenizer.vocabulary)}
     model = tokenizers.models.WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100)
     library = tokenizers.Tokenizer(model)
@@ -91,6 +96,8 @@ def main(arguments=None):
     parser.add_argument("--output", default="tokenizers-benchmark", help="folder for the numbers")
     parser.add_argument("--small", action="store_true", help="a run of seconds, for tests")
     settings = parser.parse_args(arguments)
+    if hasattr(os, "sched_setaffinity"):  # before threads are started
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
 

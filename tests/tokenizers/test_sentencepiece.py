@@ -128,7 +128,7 @@ def test_bad_models(tmp_path, golden):
         with pytest.raises(ValueError, match=r"This is no (whole )?SentencePiece model"):
             Tokenizer.from_pretrained(tmp_path)
     broken = tiny_model([*LLAMA, ("<0x00>", BYTE)]).replace(b"\x98\x02\x01", b"\x98\x02\x00")
-    with pytest.raises(ValueError, match="can't be used: .*byte piece"):
+    with pytest.raises(ValueError, match=r"can't be used: .*byte piece"):
         SentencePieceTokenizer(broken).encode("a")
     with pytest.raises(ValueError, match="special tokens of none of"):
         SentencePieceTokenizer(tiny_model([("<unk>", UNKNOWN), ("a", NORMAL)]))
