@@ -1,5 +1,6 @@
 """BERT's WordPiece: words and punctuation, words cut into pieces of the vocabulary."""
 
+import warnings
 from pathlib import Path
 
 import keras
@@ -77,6 +78,8 @@ class WordPieceTokenizer(Tokenizer):
 
     def __init__(self, vocabulary, lowercase=True, allow_special=True, parse_special_tokens=None):
         if parse_special_tokens is not None:
+            message = "parse_special_tokens is now called allow_special."
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
             allow_special = parse_special_tokens
         super().__init__(vocabulary, allow_special=allow_special)
         self.lowercase = lowercase
@@ -112,7 +115,9 @@ class WordPieceTokenizer(Tokenizer):
         tokens = learn_vocabulary(
             check_texts(sentences), plain.split_words, ALONE, vocabulary_size, min_count
         )
-        return cls(tokens, lowercase, allow_special, parse_special_tokens)
+        if parse_special_tokens is not None:
+            return cls(tokens, lowercase, parse_special_tokens=parse_special_tokens)
+        return cls(tokens, lowercase, allow_special)
 
     # === Strings to ids ===
 
