@@ -108,7 +108,8 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     univae = example()
     output = Path(options.output)
-    univae.check_writable(output)
+    with univae.one_line_errors():
+        univae.check_writable(output)
     base = {**univae.DEFAULTS, "start_from": None, "steps": 600, "num_samples": 1000}
     base |= univae.SMALL if options.small else {}
     base["steps"] = options.steps or base["steps"]

@@ -2,19 +2,20 @@
 
     python examples/univae.py --output univae-cantonese
 
-trains on 121,000 short Cantonese sentences (the package pycantonese) and writes into the folder
-model.keras, a SavedModel (strings to latents and back), report.md, report.json and pictures.
-A run that was stopped, by Ctrl-C or by a power cut, goes on with the same command and --resume.
+trains on short Cantonese sentences (the package pycantonese: of 121,000, the 82,000 of 4 to 20
+characters) and writes into the folder model.keras, a SavedModel (strings to latents and back),
+report.md, report.json and pictures. A run that was stopped, by Ctrl-C or by a power cut, goes on
+with the same command and --resume. Its weights are then, to the last bit, those of a run that was
+not stopped, if the number of steps was fixed: by --steps, or, where --minutes are given, once the
+first steps have told how many there is time for.
 
 Source: Su Jianlin, "UniVAE: a Transformer-based single-model, multi-scale VAE", 2021,
 https://kexue.fm/archives/8475.
 """
 
 import argparse
-import contextlib
 import hashlib
 import importlib.metadata
-import json
 import os
 import platform
 import re
@@ -23,20 +24,36 @@ import time
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+if __name__ == "__main__" and sys.platform == "linux" and "GLIBC_TUNABLES" not in os.environ:
+    # TensorFlow gives a step's memory back and takes it anew in the next: with pages of 4 kB, a
+    # fifth of a step on a CPU is spent on that. glibc asks for huge pages as the process starts:
+    # the script starts again, before the seconds that imports take.
+    os.environ["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
+    os.execv(sys.executable, sys.orig_argv)
 
 import keras
 import numpy as np
 
 import kerasattn
-from kerasattn import data, plotting
+from kerasattn import data
 from kerasattn.export import export_latent_text
 from kerasattn.models import UniVAE, load_model
-from kerasattn.tokenizers import CharacterTokenizer, WordPieceTokenizer
+from kerasattn.plotting import latent_text_pictures
+from kerasattn.tokenizers import SPECIAL_TOKENS, CharacterTokenizer, WordPieceTokenizer
 from kerasattn.training import evaluation
 from kerasattn.training.callbacks import AnnealWeight, CodeUsage
 from kerasattn.training.checkpoint import ResumableCheckpoint
 from kerasattn.training.progress import Progress
 from kerasattn.training.report import to_markdown
+from kerasattn.training.runs import (
+    check_numbers,
+    check_writable,
+    one_line_errors,
+    option,
+    read_settings,
+    stop,
+    write_whole,
+)
 from kerasattn.training.schedules import WarmupCosine
 
 # === Settings ===
@@ -54,11 +71,12 @@ DEFAULTS = dict(
     embedding_dim=64,
     initializer_range=0.06,  # small models learn faster from more than BERT's 0.02
     num_latent_layers=4,
-    latent_dim=24,
+    latent_dim=32,
     latent="vmf",
-    kappa=128.0,
-    uniform_share=0.12,  # of the draws, so that samples of the prior read like sentences
-    uniformity_weight=0.2,  # of a loss that gives these the lengths that sentences have
+    kappa=192.0,
+    prior_share=0.12,  # of sentences, so that samples of the prior read like sentences
+    uniformity_weight=0.3,  # of a loss that gives these the lengths that sentences have
+    word_dropout=0.4,  # at the start, and none at the end: words are learned from the latents
     free_bits=1.0,  # a dimension of a Gaussian latent
     codebook_size=512,
     length="fixed",
@@ -98,8 +116,14 @@ SMALL = dict(
     num_edited=20,
 )
 CHINESE = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-ENDINGS = {"?": "question", "？": "question", "!": "exclamation", "！": "exclamation"}
-ENDINGS |= {"。": "full stop", ".": "full stop"}
+# What numbers may be: at least so much, or above it.
+AT_LEAST = dict.fromkeys(
+    ("kappa", "prior_share", "word_dropout", "uniformity_weight", "dropout", "seed"), 0
+)
+AT_LEAST |= dict.fromkeys(("steps", "batch_size", "held_out", "num_latent_layers", "num_heads"), 1)
+AT_LEAST |= dict.fromkeys(("hidden_dim", "intermediate_dim", "embedding_dim", "latent_dim"), 1)
+AT_LEAST |= dict(num_layers=2, limit=2, max_length=3)
+ABOVE = dict(minutes=0, learning_rate=0, initializer_range=0)
 
 
 def parse_arguments(arguments):
@@ -133,8 +157,9 @@ def parse_arguments(arguments):
         ("initializer_range", float, "standard deviation of the weights at the start"),
         ("latent_dim", int, "width of a latent"),
         ("kappa", float, "concentration of von Mises-Fisher latents"),
-        ("uniform_share", float, "share of their draws that are uniform instead"),
+        ("prior_share", float, "share of sentences trained with upper latents of the prior"),
         ("uniformity_weight", float, "how much these are made to fill their spheres"),
+        ("word_dropout", float, "share of words that are hidden when training starts"),
         ("dropout", float, "rate of dropout"),
         ("max_length", int, "tokens of the longest sentence, with [CLS] and [SEP]; by default what "
          "98%% of a FILE's sentences need, at most 64"),
@@ -157,59 +182,65 @@ def make_settings(arguments):
         settings["min_length"] = 3
         if "max_length" not in given:
             settings["max_length"] = None  # from the corpus
-    for name in ("steps", "batch_size", "held_out", "limit"):
-        if settings[name] is not None and settings[name] < 1:
-            stop(f"{option(name)} must be at least 1, got {settings[name]}.")
+    check_numbers(settings, AT_LEAST, ABOVE)
     if resume:
-        try:
-            before = json.loads((output / "settings.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            stop(f"{output} holds no run to go on with; leave out --resume to start one.")
-        other = [f"{option(k)} {before.get(k)}" for k, v in given.items() if before.get(k) != v]
+        before = read_settings(output / "settings.json")
+        if before is None:
+            raise ValueError(
+                f"{output} holds no run to go on with; leave out --resume to start one."
+            )
+        other = [f"{spelled(k)} {before.get(k)}" for k, v in given.items() if before.get(k) != v]
         if other:
-            stop(f"The run in {output} was started with {', '.join(other)}: say the same, or "
-                 "leave it out.")  # fmt: skip
+            raise ValueError(f"The run in {output} was started with {', '.join(other)}: say the "
+                             "same, or leave it out.")  # fmt: skip
         settings = before
     check_writable(output)
-    return settings, output, resume
+    return settings, output, resume, given
 
 
-def option(name):
-    """The command line's name of a setting."""
-    return "--from" if name == "start_from" else f"--{name.replace('_', '-')}"
+def spelled(name):
+    """The option of a setting, as it is written."""
+    return "--from" if name == "start_from" else option(name)
 
 
-def check_writable(folder):
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".probe-{os.getpid()}"
-        probe.write_text("")
-        probe.unlink()
-    except OSError as error:
-        stop(f"The output folder {folder} can't be written: {error.strerror}.")
+# === What there is to start from ===
+def load_start(settings):
+    """The model and the tokenizer of --from, None where they are to be made."""
+    start = settings["start_from"]
+    if start is None:
+        return None, None
+    if start.endswith(".keras"):
+        model = load_model(start, compile=False)
+        if getattr(model, "tokenizer", None) is None:
+            raise ValueError(f"{start} is no model of this script: it has no tokenizer.")
+        return model, model.tokenizer
+    return None, WordPieceTokenizer.load(start)
 
 
-def stop(message):
-    """Ends the script with one line on stderr."""
-    print(f"univae.py: {' '.join(str(message).split())}", file=sys.stderr)
-    sys.exit(2)
-
-
-@contextlib.contextmanager
-def one_line_errors():
-    """What is wrong with files and settings is the user's to read, without a traceback."""
-    try:
-        yield
-    except ValueError as error:
-        stop(error)
+def settle(settings, model, given):
+    """Takes a model's own settings, and refuses options that ask for others."""
+    config = model.get_config()
+    config["latent"] = config["latent"] or "none"
+    own = {k: config[k] for k in DEFAULTS.keys() & config.keys() - {"seed", "vocabulary_size"}}
+    other = [f"{option(k)} {own[k]}" for k in sorted(own.keys() & given) if given[k] != own[k]]
+    if other:
+        raise ValueError(f"The model has {', '.join(other)}: say the same, or leave it out.")
+    settings.update(own)
 
 
 # === Sentences ===
-def read_corpus(settings):
+def read_corpus(settings, tokenizer=None):
+    """The sentences to train on and those held out, as a tokenizer gives them back.
+
+    Without one, as that will which is made of them: lower case, say. What is then the same
+    sentence is on one side only.
+    """
     corpus = settings["corpus"]
     known = {"cantonese": data.cantonese_sentences, "chitchat": data.chitchat_questions}
     sentences = known[corpus]() if corpus in known else data.text_file(corpus)
-    sentences = list(dict.fromkeys(sentences))
+    tokenizer = tokenizer or kind_of_tokenizer(sentences)(SPECIAL_TOKENS)
+    normalize = getattr(tokenizer, "normalize", list)
+    sentences = list(dict.fromkeys(text for text in normalize(sentences) if text))
     if settings["limit"]:
         order = np.random.default_rng(settings["seed"]).permutation(len(sentences))
         sentences = [sentences[i] for i in order[: settings["limit"]]]
@@ -217,22 +248,22 @@ def read_corpus(settings):
     return data.train_test_split(sentences, held_out, settings["seed"])
 
 
-def make_tokenizer(settings, training):
-    if settings["start_from"] and settings["start_from"].endswith(".keras"):
-        return load_model(settings["start_from"], compile=False).tokenizer
-    if settings["start_from"]:
-        return WordPieceTokenizer.load(settings["start_from"])
-    text = "".join(training)
+def kind_of_tokenizer(sentences):
+    """Characters for Chinese, pieces of words for the rest."""
+    text = "".join(sentences)
     chinese = len(CHINESE.findall(text)) > 0.3 * len(text.replace(" ", ""))
-    kind = CharacterTokenizer if chinese else WordPieceTokenizer
-    return kind.build(training, settings["vocabulary_size"])
+    return CharacterTokenizer if chinese else WordPieceTokenizer
+
+
+def make_tokenizer(settings, training):
+    return kind_of_tokenizer(training).build(training, settings["vocabulary_size"])
 
 
 # === Model ===
 def build_model(settings, tokenizer):
     names = ["num_latent_layers", "latent_dim", "kappa", "free_bits"]
     if settings["latent"] == "vmf":
-        names += ["uniform_share", "uniformity_weight"]
+        names += ["prior_share", "uniformity_weight"]
     shared = dict(
         {name: settings[name] for name in names},
         latent=None if settings["latent"] == "none" else settings["latent"],
@@ -240,11 +271,11 @@ def build_model(settings, tokenizer):
         max_length=settings["max_length"],
         length=settings["length"],
         dropout=settings["dropout"],
+        word_dropout=settings["word_dropout"],
+        unk_id=tokenizer.unk_id,
         tokenizer=tokenizer,
         seed=settings["seed"],
     )
-    if settings["start_from"] and settings["start_from"].endswith(".keras"):
-        return load_model(settings["start_from"], compile=False)
     if settings["start_from"]:
         return UniVAE.from_pretrained(settings["start_from"], **shared)
     return UniVAE(
@@ -281,8 +312,11 @@ def train(model, token_ids, settings, checkpoint, keep_settings):
     )
     model.compile(optimizer, jit_compile="auto" if settings["xla"] else False)
     if checkpoint.path.exists():
-        with one_line_errors():
-            checkpoint.restore(model)
+        checkpoint.restore(model)
+
+    lengths = buckets(
+        settings["min_length"], settings["max_length"], 1 if settings["one_length"] else 4
+    )
 
     def fit(steps, planned, progress):
         guides = []
@@ -293,14 +327,16 @@ def train(model, token_ids, settings, checkpoint, keep_settings):
         elif model.latent == "vmf" and settings["uniformity_weight"]:
             weight = dict(end=settings["uniformity_weight"], attribute="uniformity_weight")
             guides = [AnnealWeight(steps=planned, **weight)]
-        warmup = min(settings["warmup_steps"], planned // 2)
-        peak, count = settings["learning_rate"], 1 if settings["one_length"] else 4
-        guides.append(WarmupCosine(peak, planned, warmup, done=checkpoint.steps))
+        if settings["word_dropout"]:
+            weight = dict(start=settings["word_dropout"], end=0.0, attribute="word_dropout")
+            guides.append(AnnealWeight(steps=planned, ramp=0.7, **weight))
+        warmup, peak = min(settings["warmup_steps"], planned // 2), settings["learning_rate"]
+        guides.append(WarmupCosine(peak, planned, warmup))
         for part in checkpoint.parts(steps, settings["report_every"]):
             batches = data.bucketed_batches(
                 token_ids,
                 settings["batch_size"],
-                buckets(settings["min_length"], settings["max_length"], count),
+                lengths,
                 seed=settings["seed"],
                 skip_batches=part.pop("skip_batches"),
                 pad_id=model.pad_id,
@@ -312,14 +348,19 @@ def train(model, token_ids, settings, checkpoint, keep_settings):
 
     if settings["steps"] is None:
         # As many steps as there is time for; the first ones, within the warm-up, tell how fast.
-        trial = checkpoint.steps + settings["report_every"]
-        progress = fit(trial, 10**6, Progress(trial, checkpoint.steps))
+        # Resumed among these, a few more tell how fast it is now.
+        trial = settings.setdefault("trial_steps", settings["report_every"])
+        steps = max(trial, checkpoint.steps + trial // 5)
+        progress = fit(steps, 10**6, Progress(steps, checkpoint.steps))
+        spent = settings.get("trained_seconds", 0.0) + time.monotonic() - began
+        settings["trained_seconds"] = spent
+        if not checkpoint.interrupted:
+            more = progress.steps_within(60 * settings["minutes"] - spent, shapes=len(lengths))
+            settings["steps"] = max(5 * trial, checkpoint.steps + more)
+            print(f"{settings['steps']:,} steps fit into {settings['minutes']} minutes")
+        keep_settings()
         if checkpoint.interrupted:
             return progress
-        left = 60 * settings["minutes"] - (time.monotonic() - began)
-        settings["steps"] = max(5 * trial, trial + round(left / progress.steady_seconds()))
-        keep_settings()
-        print(f"{settings['steps']:,} steps fit into {settings['minutes']} minutes")
     return fit(settings["steps"], settings["steps"], Progress(settings["steps"], checkpoint.steps))
 
 
@@ -328,53 +369,14 @@ def buckets(shortest, longest, count):
     return sorted({int(n) for n in np.linspace(shortest - 1, longest, count + 1)[1:]})
 
 
-# === Pictures ===
-def draw_pictures(model, history, texts, sentences, latents):
-    """A dict of file names to figures."""
-    text = texts["path"][0]
-    token_ids = model.tokenizer.encode([text], model.max_length)
-    length = int(np.sum(token_ids != model.pad_id))
-    inputs = {"decoder_token_ids": token_ids[:, :length], "latents": model.encode(token_ids)}
-    if model.length == "conditioned":
-        inputs["lengths"] = np.array([length], "int32")
-    weights = [np.asarray(layer)[0] for layer in model.decoder_attention(inputs, training=False)]
-    tokens = [model.tokenizer.vocabulary[i] for i in token_ids[0, :length]]
-    some = slice(1500)
-    pictures = {
-        "training.png": plotting.training_curves(history),
-        "attention.png": plotting.attention_step(weights, tokens, step=length // 2),
-        "interpolation.png": plotting.similarity(texts["path"], "from one sentence to another"),
-    }
-    if len(latents) >= 3:
-        lengths = [len(sentence) for sentence in sentences]
-        endings = [ENDINGS.get(sentence[-1:], "other") for sentence in sentences]
-        latents = latents[some]
-        pictures["latents_length.png"] = plotting.latent_map(latents, lengths[some], "characters")
-        pictures["latents_ending.png"] = plotting.latent_map(latents, endings[some], "ends in")
-    return pictures
-
-
 # === From start to finish ===
-def use_huge_pages():
-    """Starts the script again with glibc's memory in huge pages, which it asks for at its start.
-
-    TensorFlow gives a step's memory back and takes it anew in the next: with pages of 4 kB, a
-    fifth of a step on a CPU is spent on that.
-    """
-    if sys.platform == "linux" and "GLIBC_TUNABLES" not in os.environ:
-        os.environ["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
-        os.execv(sys.executable, sys.orig_argv)
-
-
-def save(path, text):
-    """Writes a file that is there as a whole or not at all."""
-    temporary = path.with_name(f".{path.name}")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
-
-
 def main(arguments=None):
-    settings, output, resume = make_settings(parse_arguments(arguments))
+    with one_line_errors():
+        return run(*make_settings(parse_arguments(arguments)))
+
+
+def run(settings, output, resume, given):
+    """All of the job; returns the exit status."""
     seconds, began = {}, time.perf_counter()
 
     def phase(name):
@@ -382,38 +384,39 @@ def main(arguments=None):
         seconds[name], began = time.perf_counter() - began, time.perf_counter()
 
     def keep_settings():
-        save(output / "settings.json", json.dumps(settings, indent=2, ensure_ascii=False))
+        write_whole(output / "settings.json", settings)
 
     keras.utils.set_random_seed(settings["seed"])
     checkpoint = ResumableCheckpoint(output / "training.npz", every=settings["save_every"])
-    with one_line_errors():
-        training, held_out = read_corpus(settings)
-        tokenizer = make_tokenizer(settings, training)
-        # What decoding gives back: lower case, if the tokenizer lowers it.
-        normalize = getattr(tokenizer, "normalize", list)
-        training, held_out = normalize(training), normalize(held_out)
-        token_ids = tokenizer.encode_ragged(training)
-        lengths = np.array([len(ids) for ids in token_ids])
-        if settings["max_length"] is None:
-            settings["max_length"] = int(np.clip(np.quantile(lengths, 0.98), 8, 64))
-        sizes = settings["min_length"], settings["max_length"]
-        token_ids = [ids for ids in token_ids if sizes[0] <= len(ids) <= sizes[1]]
-        if not token_ids:
-            stop(f"No sentence of {settings['corpus']} has from {sizes[0]} to {sizes[1]} tokens: "
-                 "cut the sentences, or give --max-length.")  # fmt: skip
+    model, tokenizer = load_start(settings)
+    if model is not None:
+        settle(settings, model, given)
+    training, held_out = read_corpus(settings, tokenizer)
+    tokenizer = tokenizer or make_tokenizer(settings, training)
+    token_ids = tokenizer.encode_ragged(training)
+    lengths = np.array([len(ids) for ids in token_ids])
+    if settings["max_length"] is None:
+        settings["max_length"] = int(np.clip(np.quantile(lengths, 0.98), 8, 64))
+    sizes = settings["min_length"], settings["max_length"]
+    token_ids = [ids for ids in token_ids if sizes[0] <= len(ids) <= sizes[1]]
+    if not token_ids:
+        raise ValueError(f"No sentence of {settings['corpus']} has from {sizes[0]} to {sizes[1]} "
+                         "tokens: cut the sentences, or give --max-length.")  # fmt: skip
+    if model is None:
         model = build_model(settings, tokenizer)
-        fingerprint = hashlib.blake2b(
-            "\n".join(training).encode("utf-8", "replace"), digest_size=8
-        ).hexdigest()
-        if resume and settings.get("corpus_hash") != fingerprint:
-            stop(f"The corpus is not the one with which the run in {output} was started.")
-        settings["corpus_hash"] = fingerprint
-        if resume and not checkpoint.path.exists():
-            stop(f"{output} has no checkpoint to go on with; leave out --resume to start anew.")
-        if not resume:
-            checkpoint.path.unlink(missing_ok=True)
-            keep_settings()
-    print(f"{len(training):,} sentences to train on, {len(held_out):,} held out, vocabulary "
+        settle(settings, model, given)
+    text = "\n".join(training).encode("utf-8", "replace")
+    fingerprint = hashlib.blake2b(text, digest_size=8).hexdigest()
+    if resume and settings.get("corpus_hash") != fingerprint:
+        raise ValueError(f"The corpus is not the one with which the run in {output} was started.")
+    settings["corpus_hash"] = fingerprint
+    if resume and not checkpoint.path.exists():
+        print(f"The run in {output} was stopped before its first checkpoint: it starts anew.")
+    if not resume:
+        checkpoint.path.unlink(missing_ok=True)
+    keep_settings()
+    print(f"{len(training):,} sentences, {len(token_ids):,} of {sizes[0] - 2} to {sizes[1] - 2} "
+          f"tokens to train on, {len(held_out):,} held out, vocabulary "
           f"{tokenizer.vocabulary_size:,}, {model.count_params():,} parameters")  # fmt: skip
     phase("reading")
 
@@ -440,7 +443,7 @@ def main(arguments=None):
         seed=settings["seed"],
     )
     phase("evaluation")
-    pictures = draw_pictures(model, checkpoint.history, texts, sentences, latents)
+    pictures = latent_text_pictures(model, checkpoint.history, texts["path"], sentences, latents)
     for name, figure in pictures.items():
         figure.savefig(output / name)
     phase("pictures")
@@ -468,8 +471,8 @@ def main(arguments=None):
             "python": platform.python_version(),
         },
     }
-    save(output / "report.json", json.dumps(report, indent=2, ensure_ascii=False, default=float))
-    save(output / "report.md", to_markdown(report, texts, pictures))
+    write_whole(output / "report.json", report)
+    write_whole(output / "report.md", to_markdown(report, texts, pictures))
     samples, ratio = report["samples"], report["samples"]["perplexity_ratio"]
     print(f"Rebuilt exactly {scores['exact_match']:.1%}, characters "
           f"{scores['character_accuracy']:.1%}; samples' trigram perplexity "
@@ -479,7 +482,6 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    use_huge_pages()
     try:
         sys.exit(main())
     except KeyboardInterrupt:

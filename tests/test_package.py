@@ -57,6 +57,23 @@ def test_modules_name_what_exists_and_explain_it(name):
                     assert described, f"{name}.{public}.{method} has no docstring"
 
 
+WITHOUT_EXAMPLE = {
+    "Tokenizer": "it is abstract; the kinds have theirs",
+    "TensorFlowSource": "it needs a checkpoint that TensorFlow wrote",
+    "TorchSource": "it needs a file that PyTorch wrote",
+}
+
+
+@pytest.mark.parametrize("name", [n for n in modules() if n.count(".") <= 1])
+def test_public_names_show_how_they_are_used(name):
+    module = importlib.import_module(name)
+    for public in getattr(module, "__all__", ()):
+        thing = getattr(module, public)
+        if callable(thing) and not inspect.ismodule(thing):
+            shown = ">>>" in inspect.getdoc(thing)
+            assert shown != (public in WITHOUT_EXAMPLE), f"{name}.{public}: {shown}"
+
+
 def _is_for_users(cls, method):
     """Not a field that holds a function, nor one of the methods that Keras calls."""
     of_keras = ("_", "call", "build", "compute_", "get_config", "from_config")

@@ -18,6 +18,14 @@ def cantonese_sentences():
         ValueError: if the package is not installed.
 
     Source: https://huggingface.co/datasets/raptorkwok/cantonese-traditional-chinese-parallel-corpus
+
+    Example:
+
+    >>> import pytest
+    >>> _ = pytest.importorskip("pycantonese")
+    >>> from kerasattn.data import cantonese_sentences
+    >>> len(cantonese_sentences())
+    121138
     """
     sentences = json.loads(_package_file("pycantonese", "data/ctcpc/sents.json"))
     return [s for s in ("".join(sentence.split()) for sentence in sentences) if s]
@@ -36,6 +44,14 @@ def chitchat_questions():
 
     Source: Myers, Etchart, Fulda: Conversational Scaffolding, 2020;
     https://github.com/BYU-PCCL/chitchat-dataset
+
+    Example:
+
+    >>> import pytest
+    >>> _ = pytest.importorskip("chitchat_dataset")
+    >>> from kerasattn.data import chitchat_questions
+    >>> len(chitchat_questions())
+    38412
     """
     conversations = json.loads(_package_file("chitchat_dataset", "dataset.json"))
     turns = [turn for conversation in conversations.values() for turn in conversation["messages"]]

@@ -72,6 +72,15 @@ class StepFunction(Decoder):
         step: callable.
         variables: the `keras.Variable`s that it reads.
         vocabulary_size: int or None.
+
+    Example:
+    >>> from keras import ops
+    >>> from kerasattn import decoding
+    >>> def count(token_ids, index, state):  # the likeliest token is the next number
+    ...     return 9.0 * ops.one_hot(token_ids + 1, 10), state
+    >>> counting = decoding.StepFunction(count, vocabulary_size=10)
+    >>> decoding.generate(counting, (), start_ids=[2], max_new_tokens=3).tolist()
+    [[3, 4, 5]]
     """
 
     def __init__(self, step, variables=(), vocabulary_size=None):

@@ -22,6 +22,15 @@ class Generated(typing.NamedTuple):
             (generated tokens ** length_penalty) for `Beam`. -inf where there is no such hypothesis.
         log_probs: (batch, max_new_tokens) float32, one a token, 0 at padding. They are the model's
             own: before bans, temperature, top-k and top-p.
+
+    Example:
+    >>> from keras import ops
+    >>> from kerasattn import decoding
+    >>> def count(token_ids, index, state):  # the likeliest token is the next number
+    ...     return 9.0 * ops.one_hot(token_ids + 1, 10), state
+    >>> found = decoding.generate(count, (), start_ids=[2], max_new_tokens=3, return_scores=True)
+    >>> found.token_ids.tolist(), found.log_probs.shape
+    ([[3, 4, 5]], (1, 3))
     """
 
     token_ids: np.ndarray
@@ -76,6 +85,14 @@ def generate(
 
     Raises:
         ValueError: if shapes do not agree, or an id or number is out of its range.
+
+    Example:
+    >>> from keras import ops
+    >>> from kerasattn import decoding
+    >>> def count(token_ids, index, state):  # the likeliest token is the next number
+    ...     return 9.0 * ops.one_hot(token_ids + 1, 10), state
+    >>> decoding.generate(count, (), start_ids=[2, 6], max_new_tokens=4, end_id=8).tolist()
+    [[3, 4, 5, 6], [7, 8, 0, 0]]
     """
     decoder, strategy = as_decoder(decoder), strategy or Greedy()
     start_ids = _ids("start_ids", start_ids, decoder.vocabulary_size)
@@ -117,6 +134,14 @@ def make_request(
 
     Use both inside a graph of your own, as an exported function does; `Sampling` needs `uniforms`
     (batch, max_new_tokens) in it besides. See `generate` for the arguments.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn import decoding
+    >>> start_ids = np.array([2, 6], "int32")
+    >>> request = decoding.make_request(decoding.Greedy(), start_ids=start_ids, max_new_tokens=4)
+    >>> np.array(request["limits"]).tolist()
+    [4, 4]
     """
     if limits is None:
         limits = ops.full_like(start_ids, max_new_tokens)
@@ -132,7 +157,14 @@ def make_request(
 
 
 def draw_uniforms(seed, batch, steps):
-    """Numbers in [0, 1), float32 (batch, steps), each row from a generator of its own."""
+    """Numbers in [0, 1), float32 (batch, steps), each row from a generator of its own.
+
+    Example:
+    >>> from kerasattn import decoding
+    >>> two, three = (decoding.draw_uniforms(1, batch, steps=4) for batch in (2, 3))
+    >>> three.shape, bool((two == three[:2]).all())
+    ((3, 4), True)
+    """
     if seed is None:
         seed = np.random.SeedSequence().entropy
     if np.ndim(seed) == 0:

@@ -11,7 +11,7 @@ def decode_one_path(decoder, inputs, request, max_new_tokens, choose):
     Args:
         decoder: a `Decoder`.
         inputs: what its `initial_state` takes.
-        request: dict of tensors, see `generate.request`.
+        request: dict of tensors, see `generate.make_request`.
         max_new_tokens: int >= 1.
         choose: function (logits (batch, vocabulary) float32, uniform (batch,) or None, parameters)
             -> token_ids (batch,) int32.
@@ -77,7 +77,10 @@ def blocked(request, index, vocabulary):
         raise ValueError(f"banned leaves none of the {vocabulary} tokens to choose from.")
     ids = ops.arange(vocabulary, dtype="int32")
     early = ops.logical_and(is_in(ids, request["end_ids"]), index < request["min_new_tokens"])
-    return ops.logical_or(is_in(ids, request["banned_ids"]), early)[None]
+    # Not by comparing all with all: there may be as many banned ones as tokens.
+    banned = request["banned_ids"]
+    count = ops.scatter(banned[:, None], ops.ones_like(banned), (vocabulary,))
+    return ops.logical_or(count > 0, early)[None]
 
 
 def is_in(ids, some):

@@ -16,7 +16,16 @@ from kerasattn.ops import sampling
 
 @dataclasses.dataclass(frozen=True)
 class Greedy:
-    """Takes the most probable token at each step; the lowest id among equals."""
+    """Takes the most probable token at each step; the lowest id among equals.
+
+    Example:
+    >>> from keras import ops
+    >>> from kerasattn import decoding
+    >>> def count(token_ids, index, state):  # the likeliest token is the next number
+    ...     return 9.0 * ops.one_hot(token_ids + 1, 10), state
+    >>> decoding.generate(count, (), decoding.Greedy(), start_ids=[2], max_new_tokens=3).tolist()
+    [[3, 4, 5]]
+    """
 
     needs_uniforms = False
 
@@ -49,6 +58,15 @@ class Sampling(Greedy):
 
     Raises:
         ValueError: if a value is out of its range.
+
+    Example:
+    >>> from keras import ops
+    >>> from kerasattn import decoding
+    >>> def count(token_ids, index, state):  # the likeliest token is the next number
+    ...     return 9.0 * ops.one_hot(token_ids + 1, 10), state
+    >>> strategy = decoding.Sampling(top_k=1)  # which is greedy
+    >>> decoding.generate(count, (), strategy, start_ids=[2], max_new_tokens=3).tolist()
+    [[3, 4, 5]]
     """
 
     temperature: float = 1.0
@@ -96,6 +114,15 @@ class Beam:
 
     Raises:
         ValueError: if a value is out of its range.
+
+    Example:
+    >>> from keras import ops
+    >>> from kerasattn import decoding
+    >>> def count(token_ids, index, state):  # the likeliest token is the next number
+    ...     return 9.0 * ops.one_hot(token_ids + 1, 10), state
+    >>> strategy = decoding.Beam(width=3, num_return=2)
+    >>> decoding.generate(count, (), strategy, start_ids=[2], max_new_tokens=3).shape
+    (1, 2, 3)
     """
 
     width: int

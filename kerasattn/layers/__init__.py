@@ -11,6 +11,7 @@ from kerasattn.layers.multi_head_attention import MultiHeadAttention
 from kerasattn.layers.padding_mask import PaddingMask
 from kerasattn.layers.plain_rms_normalization import PlainRMSNormalization
 from kerasattn.layers.position_ids import PositionIds
+from kerasattn.layers.prior_replacement import PriorReplacement
 from kerasattn.layers.relative_attention import QueryBiases, RelativeAttention
 from kerasattn.layers.relative_block import RelativeTransformerBlock
 from kerasattn.layers.relative_position_bias import RelativePositionBias
@@ -25,6 +26,7 @@ from kerasattn.layers.two_streams import QueryStream, SameSegment, ToldStream, T
 from kerasattn.layers.uniformity_regularization import UniformityRegularization
 from kerasattn.layers.vector_quantizer import VectorQuantizer
 from kerasattn.layers.von_mises_fisher_sampling import VonMisesFisherSampling
+from kerasattn.layers.word_dropout import WordDropout
 
 __all__ = [
     "AdaptiveEmbedding",
@@ -41,6 +43,7 @@ __all__ = [
     "PaddingMask",
     "PlainRMSNormalization",
     "PositionIds",
+    "PriorReplacement",
     "QueryBiases",
     "QueryStream",
     "RelativeAttention",
@@ -59,4 +62,5 @@ __all__ = [
     "UniformityRegularization",
     "VectorQuantizer",
     "VonMisesFisherSampling",
+    "WordDropout",
 ]

@@ -19,6 +19,7 @@ class FeedForward(keras.layers.Layer):
         use_bias: bool, whether the dense layers have biases.
         dropout: float in [0, 1), the share of inner units that is dropped while training.
         kernel_initializer: initializer of every kernel. Each kernel has its own draw.
+        seed: int or None, of the dropout.
 
     Shapes:
         (..., input_dim) -> (..., output_dim). A Keras mask of the input is kept.
@@ -47,6 +48,7 @@ class FeedForward(keras.layers.Layer):
         use_bias=True,
         dropout=0.0,
         kernel_initializer="glorot_uniform",
+        seed=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -64,6 +66,7 @@ class FeedForward(keras.layers.Layer):
         self.use_bias = use_bias
         self.dropout_rate = dropout
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.seed = seed
         self.supports_masking = True
 
     def _dense(self, units, name):
@@ -82,7 +85,7 @@ class FeedForward(keras.layers.Layer):
         self.gate = self._dense(self.intermediate_dim, "gate") if self.gated else None
         self.output_dense = self._dense(self.output_dim or input_shape[-1], "output")
         self.dropout = keras.layers.Dropout(
-            self.dropout_rate, dtype=self.dtype_policy, name="dropout"
+            self.dropout_rate, seed=self.seed, dtype=self.dtype_policy, name="dropout"
         )
         inner_shape = (*input_shape[:-1], self.intermediate_dim)
         self.intermediate.build(input_shape)
@@ -109,4 +112,5 @@ class FeedForward(keras.layers.Layer):
             "use_bias": self.use_bias,
             "dropout": self.dropout_rate,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "seed": self.seed,
         }

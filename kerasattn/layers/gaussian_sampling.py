@@ -21,7 +21,8 @@ class GaussianSampling(keras.layers.Layer):
         seed: int or None, for draws that repeat.
 
     Shapes:
-        (batch, ..., dim), (batch, ..., dim) -> (batch, ..., dim)
+        (batch, ..., dim), (batch, ..., dim) -> (batch, ..., dim). A third input, bool (batch,) or
+        None, says which rows count in the loss; drawn are all.
 
     Raises:
         ValueError: if free_bits or kl_weight is negative or not finite, or the shapes differ.
@@ -58,7 +59,7 @@ class GaussianSampling(keras.layers.Layer):
             name="kl_weight",
         )
 
-    def build(self, mean_shape, log_var_shape):
+    def build(self, mean_shape, log_var_shape, rows_shape=None):
         if tuple(mean_shape)[-1] != tuple(log_var_shape)[-1]:
             raise ValueError(
                 "mean and log_var must have the same shape, got "
@@ -66,13 +67,14 @@ class GaussianSampling(keras.layers.Layer):
                 "dimension of the mean."
             )
 
-    def call(self, mean, log_var, training=False):
-        self.add_loss(self.kl_weight * gaussian.free_bits_kl(mean, log_var, self.free_bits))
+    def call(self, mean, log_var, rows=None, training=False):
+        divergence = gaussian.free_bits_kl(mean, log_var, self.free_bits, rows)
+        self.add_loss(self.kl_weight * divergence)
         if not training:
             return mean
         return gaussian.sample(mean, log_var, seed=self.seed_generator)
 
-    def compute_output_shape(self, mean_shape, log_var_shape):
+    def compute_output_shape(self, mean_shape, log_var_shape, rows_shape=None):
         return mean_shape
 
     def get_config(self):

@@ -2,6 +2,7 @@ import keras
 
 from kerasattn.layers.feed_forward import FeedForward
 from kerasattn.layers.relative_attention import RelativeAttention
+from kerasattn.ops import seeds
 
 
 @keras.saving.register_keras_serializable(package="kerasattn")
@@ -93,7 +94,7 @@ class RelativeTransformerBlock(keras.layers.Layer):
             with_segments,
             biases,
             kernel_initializer.clone(),
-            seed=seed,
+            seed=seeds.child(seed, "attention"),
             dtype=self.dtype_policy,
             name="attention",
         )
@@ -103,11 +104,14 @@ class RelativeTransformerBlock(keras.layers.Layer):
             activation=activation,
             dropout=dropout,
             kernel_initializer=kernel_initializer.clone(),
+            seed=seeds.child(seed, "feed_forward"),
             dtype=self.dtype_policy,
             name="feed_forward",
         )
         self.feed_forward_norm = normalization("feed_forward_norm")
-        self.dropout = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+        self.dropout = keras.layers.Dropout(
+            dropout, seed=seeds.child(seed, "dropout"), dtype=self.dtype_policy
+        )
 
     def build(self, inputs_shape):
         self.attention.build(inputs_shape)

@@ -4,6 +4,7 @@ from keras import ops
 from kerasattn.layers.feed_forward import FeedForward
 from kerasattn.layers.multi_head_attention import MultiHeadAttention
 from kerasattn.layers.plain_rms_normalization import PlainRMSNormalization
+from kerasattn.ops import seeds
 
 NORMS = {
     "layer": keras.layers.LayerNormalization,
@@ -138,7 +139,7 @@ class TransformerBlock(keras.layers.Layer):
                 rotary=rotary,
                 rotary_value=rotary_value,
                 kernel_initializer=kernel_initializer.clone(),
-                seed=seed,
+                seed=seeds.child(seed, name),
                 dtype=self.dtype_policy,
                 name=name,
             )
@@ -161,11 +162,14 @@ class TransformerBlock(keras.layers.Layer):
             use_bias=feed_forward_bias,
             dropout=feed_forward_dropout,
             kernel_initializer=kernel_initializer.clone(),
+            seed=seeds.child(seed, "feed_forward"),
             dtype=self.dtype_policy,
             name="feed_forward",
         )
         self.feed_forward_norm = normalization("feed_forward_norm")
-        self.dropout = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+        self.dropout = keras.layers.Dropout(
+            dropout, seed=seeds.child(seed, "dropout"), dtype=self.dtype_policy
+        )
         self.supports_masking = True
 
     def build(self, inputs_shape, context_shape=None):

@@ -10,10 +10,11 @@ class UniformityRegularization(keras.layers.Layer):
     """Adds a loss that makes latents fill their spheres, each layer independently of the others.
 
     Then what the prior draws is like what sentences have, and reads like sentences. The latents
-    themselves go through unchanged. While training, the loss is `uniformity_weight` times
-    `ops.uniformity.uniformity`, in nats. `uniformity_weight` is a
-    variable, which `training.callbacks.AnnealWeight(..., attribute="uniformity_weight")` may raise
-    from step to step: some tenths from the first step on keep an encoder from learning anything.
+    themselves go through unchanged. The loss is `uniformity_weight` times
+    `ops.uniformity.uniformity`, in nats, of whatever comes in: in training the draws, otherwise
+    what stands in their place. `uniformity_weight` is a variable, which
+    `training.callbacks.AnnealWeight(..., attribute="uniformity_weight")` may raise from step to
+    step: some tenths from the first step on keep an encoder from learning anything.
 
     Args:
         uniformity_weight: float >= 0, the weight that the loss starts with.
@@ -31,7 +32,7 @@ class UniformityRegularization(keras.layers.Layer):
     >>> import kerasattn.layers as layers
     >>> regularization = layers.UniformityRegularization(uniformity_weight=0.5)
     >>> same = np.ones((8, 1, 4), "float32") / 2  # all at one place of the sphere
-    >>> z = regularization(same, training=True)
+    >>> z = regularization(same)
     >>> round(float(regularization.losses[0]), 2)
     1.21
 
@@ -58,9 +59,8 @@ class UniformityRegularization(keras.layers.Layer):
             name="uniformity_weight",
         )
 
-    def call(self, latents, rows=None, training=False):
-        if training:
-            self.add_loss(self.uniformity_weight * uniformity(latents, self.concentration, rows))
+    def call(self, latents, rows=None):
+        self.add_loss(self.uniformity_weight * uniformity(latents, self.concentration, rows))
         return latents
 
     def compute_output_shape(self, latents_shape, rows_shape=None):

@@ -2,7 +2,6 @@ import math
 import numbers
 
 import keras
-from keras import ops
 
 from kerasattn.ops import vmf
 
@@ -19,16 +18,13 @@ class VonMisesFisherSampling(keras.layers.Layer):
 
     Args:
         kappa: float >= 0, the concentration. 0 is uniform on the sphere.
-        uniform_share: float, 0 <= uniform_share < 1, the share of draws that are uniform on the
-            sphere instead: the decoder learns not to trust a latent that does not fit the rest.
         seed: int or None, for draws that repeat.
 
     Shapes:
         (..., dim) of unit norm, dim >= 2 -> (..., dim) of unit norm.
 
     Raises:
-        ValueError: if kappa is negative, infinite or not a number, uniform_share is out of its
-            range, or dim is less than 2.
+        ValueError: if kappa is negative, infinite or not a number, or dim is less than 2.
 
     Example:
 
@@ -46,17 +42,14 @@ class VonMisesFisherSampling(keras.layers.Layer):
     Source: https://arxiv.org/abs/1808.10805, section 3.
     """
 
-    def __init__(self, kappa, uniform_share=0.0, seed=None, **kwargs):
+    def __init__(self, kappa, seed=None, **kwargs):
         super().__init__(**kwargs)
         if not isinstance(kappa, numbers.Real) or not 0 <= kappa < math.inf:
             raise ValueError(
                 f"kappa must be a finite number, not negative, got {kappa!r}. Use 0 for the "
                 "uniform distribution, and training=False for no noise."
             )
-        if not 0 <= uniform_share < 1:
-            raise ValueError(f"uniform_share must be from 0 to below 1, got {uniform_share}.")
-        self.kappa, self.uniform_share = float(kappa), float(uniform_share)
-        self.seed = seed
+        self.kappa, self.seed = float(kappa), seed
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.supports_masking = True
 
@@ -67,25 +60,14 @@ class VonMisesFisherSampling(keras.layers.Layer):
     def call(self, mean_direction, training=False):
         if not training:
             return mean_direction
-        z = vmf.sample(mean_direction, self.radii, seed=self.seed_generator)
-        if self.uniform_share:
-            shape, seed = ops.shape(z), self.seed_generator
-            anywhere = vmf.uniform(shape[:-1], z.shape[-1], seed, z.dtype)
-            chosen = keras.random.uniform((*shape[:-1], 1), seed=seed) < self.uniform_share
-            z = ops.where(chosen, anywhere, z)
-        return z
+        return vmf.sample(mean_direction, self.radii, seed=self.seed_generator)
 
     def kl(self, dim):
         """The KL divergence of a draw to the uniform distribution, in nats: a constant."""
-        return vmf.kl_to_uniform(dim, self.kappa, self.uniform_share)
+        return vmf.kl_to_uniform(dim, self.kappa)
 
     def compute_output_shape(self, input_shape):
         return input_shape
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "kappa": self.kappa,
-            "uniform_share": self.uniform_share,
-            "seed": self.seed,
-        }
+        return {**super().get_config(), "kappa": self.kappa, "seed": self.seed}

@@ -76,7 +76,7 @@ class ALBERT(Encoder):
         position_embedding = make.positions()
         norm, dropout, projection = make.norm(), make.dropout(), make.projection()
         groups = [
-            [make.block(f"group_{i}_block_{j}", i + j) for j in range(group_blocks)]
+            [make.block(f"group_{i}_block_{j}") for j in range(group_blocks)]
             for i in range(num_groups)
         ]
 

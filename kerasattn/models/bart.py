@@ -3,7 +3,7 @@ import keras
 from kerasattn import layers
 from kerasattn.models.encoder_decoder import EncoderDecoder, pair_inputs
 from kerasattn.models.parts import language_model_head
-from kerasattn.ops import masks
+from kerasattn.ops import masks, seeds
 from kerasattn.weights.tables import bart as tables
 
 OFFSET = 2  # of positions: the tables' first two rows are not used
@@ -92,7 +92,7 @@ class BART(EncoderDecoder):
                     layer_norm_epsilon=layer_norm_epsilon,
                     cross_attention=name == "decoder",
                     kernel_initializer=initializer(),
-                    seed=None if seed is None else seed + i,
+                    seed=seeds.child(seed, f"{name}_block_{i}"),
                     dtype=policy,
                     name=f"{name}_block_{i}",
                 )
@@ -125,7 +125,9 @@ class BART(EncoderDecoder):
         )
         encoder_positions, decoder_positions = positions("encoder"), positions("decoder")
         encoder_norm, decoder_norm = norm("encoder"), norm("decoder")
-        drop = keras.layers.Dropout(dropout, seed=seed, dtype=policy, name="dropout")
+        drop = keras.layers.Dropout(
+            dropout, seed=seeds.child(seed, "dropout"), dtype=policy, name="dropout"
+        )
         encoder_blocks = stack("encoder", num_layers, num_heads, intermediate_dim)
         decoder_blocks = stack(
             "decoder",

@@ -1,5 +1,6 @@
 """What every model of the zoo shares."""
 
+import functools
 import types
 
 import keras
@@ -22,6 +23,11 @@ class BaseModel(Pretrained, keras.Model):
 
     Without `_config` it is saved as any functional model, which serves for parts of models.
     Inputs are a dict, or a lone tensor which is taken as the first input. Keys left out are None.
+
+    Ids in numpy arrays and lists are checked wherever they are given: in calls, `fit`, `evaluate`,
+    `predict` and their `..._on_batch`. Those of tensors and of datasets are not, since a compiled
+    step cannot refuse them and reads garbage: `data.bucketed_batches(vocabulary_size=...)` checks
+    its own.
 
     Raises:
         ValueError: for unknown keys, ids that are not integers, out of range or of another rank.
@@ -79,12 +85,50 @@ class BaseModel(Pretrained, keras.Model):
                     checked[key] = ops.convert_to_tensor(value)
         return checked
 
+    # === Training on arrays, whose ids are tensors once Keras has them ===
+    def fit(self, x=None, y=None, *args, **kwargs):
+        """As `keras.Model.fit`; ids of arrays and lists are checked first."""
+        validation = kwargs.get("validation_data")
+        if isinstance(validation, (list, tuple)):
+            kwargs["validation_data"] = (self._arrays(validation[0]), *validation[1:])
+        return super().fit(self._arrays(x), y, *args, **kwargs)
+
+    def evaluate(self, x=None, y=None, *args, **kwargs):
+        """As `keras.Model.evaluate`; ids of arrays and lists are checked first."""
+        return super().evaluate(self._arrays(x), y, *args, **kwargs)
+
+    def predict(self, x, *args, **kwargs):
+        """As `keras.Model.predict`; ids of arrays and lists are checked first."""
+        return super().predict(self._arrays(x), *args, **kwargs)
+
+    def train_on_batch(self, x, *args, **kwargs):
+        """As `keras.Model.train_on_batch`; ids of arrays and lists are checked first."""
+        return super().train_on_batch(self._arrays(x), *args, **kwargs)
+
+    def test_on_batch(self, x, *args, **kwargs):
+        """As `keras.Model.test_on_batch`; ids of arrays and lists are checked first."""
+        return super().test_on_batch(self._arrays(x), *args, **kwargs)
+
+    def predict_on_batch(self, x):
+        """As `keras.Model.predict_on_batch`; ids of arrays and lists are checked first."""
+        return super().predict_on_batch(self._arrays(x))
+
+    def _arrays(self, x):
+        """Refuses arrays that cannot be read, and makes arrays of lists; leaves all else as is."""
+        parts = x if isinstance(x, dict) else {next(iter(self._inputs_struct)): x}
+        if not any(isinstance(part, (np.ndarray, list, tuple)) for part in parts.values()):
+            return x
+        checked = self._check_inputs(parts)
+        read = {name: checked[name] for name in parts}
+        return read if isinstance(x, dict) else next(iter(read.values()))
+
     def compute_output_spec(self, inputs, training=None, **kwargs):
         # A functional model's own looks at the shape of every input, also of those left out.
         return keras.Operation.compute_output_spec(self, inputs, training=training)
 
     def compile(self, optimizer="adam", *args, jit_compile="auto", **kwargs):
         """As `keras.Model.compile`; `jit_compile="auto"` is XLA on one device, a CPU included."""
+        self._auto_jit_compile = jit_compile == "auto"
         if jit_compile == "auto" and keras.backend.backend() == "tensorflow":
             # Keras resolves "auto" to off on a CPU; under tf.distribute XLA fails.
             jit_compile = self.distribute_strategy.num_replicas_in_sync == 1
@@ -93,6 +137,11 @@ class BaseModel(Pretrained, keras.Model):
             # A step that makes these variables itself is traced twice, which takes twice the time.
             with self.distribute_strategy.scope():
                 self.optimizer.build(self.trainable_variables)
+
+    def get_compile_config(self):
+        # What was asked for, not what it came to here: the file may be loaded elsewhere.
+        config = super().get_compile_config()
+        return {**config, "jit_compile": "auto"} if config and self._auto_jit_compile else config
 
     def compile_from_config(self, config):
         """Compiles a loaded model as it was, so that its training goes on."""
@@ -103,8 +152,11 @@ class BaseModel(Pretrained, keras.Model):
 
     def hidden_states(self, inputs):
         """The embedding output, then every layer's output: a list of (batch, length, hidden)."""
-        model = keras.Model(self._inputs_struct, list(self._hidden))
-        return model(self._check_inputs(inputs), training=False)
+        return self._hidden_model(self._check_inputs(inputs), training=False)
+
+    @functools.cached_property  # past Keras' tracking, which would look for layers inside
+    def _hidden_model(self):
+        return keras.Model(self._inputs_struct, list(self._hidden))
 
     def get_config(self):
         return super().get_config() if self._config is None else dict(self._config)

@@ -3,6 +3,7 @@ import keras
 from kerasattn import layers
 from kerasattn.models.language_model import LanguageModel, text_inputs
 from kerasattn.models.parts import language_model_head
+from kerasattn.ops import seeds
 from kerasattn.weights.tables import gpt2 as tables
 
 
@@ -105,7 +106,7 @@ class GPT2(LanguageModel):
         )
         dropout_layer = keras.layers.Dropout(
             dropout if embedding_dropout is None else embedding_dropout,
-            seed=seed,
+            seed=seeds.child(seed, "embedding_dropout"),
             dtype=policy,
             name="embedding_dropout",
         )
@@ -120,7 +121,7 @@ class GPT2(LanguageModel):
                 layer_norm_epsilon=layer_norm_epsilon,
                 attention_scale=attention_scale(i),
                 kernel_initializer=initializer(),
-                seed=None if seed is None else seed + i,
+                seed=seeds.child(seed, f"block_{i}"),
                 dtype=policy,
                 name=f"block_{i}",
             )

@@ -11,7 +11,8 @@ class LatentText:
     """Encode, generate, sample, reconstruct, interpolate and resample, for `UniVAE`.
 
     Texts are token ids (batch, length) or, with a tokenizer attached, strings; what goes in as
-    strings comes out as strings. Latents are float32 (batch, num_latent_layers, latent_dim).
+    strings comes out as strings. Latents are float32 (batch, num_latent_layers, latent_dim); those
+    of latent="vmf" are unit vectors, and others are refused.
     """
 
     def encode(self, texts, batch_size=256):
@@ -26,8 +27,16 @@ class LatentText:
 
         Raises:
             ValueError: for ids out of range, longer inputs, or strings without a tokenizer.
+
+        Example:
+        >>> from kerasattn.models import UniVAE
+        >>> model = UniVAE(9, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=8,
+        ...                num_latent_layers=1, latent_dim=4, max_length=6)
+        >>> model.encode([[2, 7, 3], [2, 8, 3]]).shape
+        (2, 1, 4)
         """
         token_ids = self._token_ids(texts)
+        _check_count("batch_size", batch_size, 1)
         if not hasattr(self, "_encode"):
             # Set past Keras' tracking, which would look for layers inside.
             vars(self)["_encode"] = compiled(
@@ -58,7 +67,8 @@ class LatentText:
             strategy: of `kerasattn.decoding`: `Greedy()` by default, `Sampling(...)`, `Beam(...)`.
             lengths: int or ints (batch,), tokens of the sentences with [CLS] and [SEP]; needed if
                 the model's length is "conditioned", and only then.
-            max_new_tokens: int, by default max_length - 1.
+            max_new_tokens: int >= 0, by default max_length - 1; with backbone="bert" at most as
+                many as there are positions for.
             seed: int, for sampling that repeats.
             as_text: bool, whether to return strings; by default if there is a tokenizer.
             return_scores: bool, whether to return the scores (batch,) too.
@@ -67,10 +77,22 @@ class LatentText:
         Returns:
             numpy int32 (batch, 1 + max_new_tokens) that start with [CLS] and are padded after
             [SEP]; or a list of strings.
+
+        Raises:
+            ValueError: for latents, lengths or numbers of tokens that do not go with the model.
+
+        Example:
+        >>> from kerasattn.models import UniVAE
+        >>> model = UniVAE(9, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=8,
+        ...                num_latent_layers=1, latent_dim=4, max_length=6)
+        >>> model.generate(model.sample(2, seed=0)).shape
+        (2, 6)
         """
         latents = self._check_latents(latents)
         start = self._start(lengths, len(latents))
         steps = self.max_length - 1 if max_new_tokens is None else max_new_tokens
+        self._check_steps(steps, start)
+        _check_count("batch_size", batch_size, 1)
         as_text = self.tokenizer is not None if as_text is None else as_text
         seed = np.random.SeedSequence().entropy if seed is None else seed
         ids, scores = [np.zeros((0, steps), "int32")], [np.zeros((0,), "float32")]
@@ -101,7 +123,22 @@ class LatentText:
 
         Uniform on the sphere (vmf), standard normal (gaussian), or the codes as often as training
         used them (quantized). An autoencoder (latent=None) has no prior.
+
+        Args:
+            n: int >= 0.
+            seed: int, for draws that repeat.
+
+        Raises:
+            ValueError: for an autoencoder, or a negative n.
+
+        Example:
+        >>> from kerasattn.models import UniVAE
+        >>> model = UniVAE(9, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=8,
+        ...                num_latent_layers=1, latent_dim=4, max_length=6)
+        >>> model.sample(3, seed=0).shape
+        (3, 1, 4)
         """
+        _check_count("n", n)
         rng = np.random.default_rng(seed)
         layers, dim = self.latent_shape
         if self.latent is None:
@@ -112,13 +149,22 @@ class LatentText:
         return _unit(normal) if self.latent == "vmf" else normal
 
     def reconstruct(self, texts, strategy=None, seed=None):
-        """Encodes and writes again: token ids to token ids, strings to strings."""
+        """Encodes and writes again: token ids to token ids, strings to strings.
+
+        Example:
+        >>> from kerasattn.models import UniVAE
+        >>> model = UniVAE(9, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=8,
+        ...                num_latent_layers=1, latent_dim=4, max_length=6)
+        >>> model.reconstruct([[2, 7, 3]]).shape
+        (1, 6)
+        """
         token_ids = self._token_ids(texts)
-        lengths = None
-        if self.length == "conditioned":
-            lengths = np.sum(token_ids != self.pad_id, axis=1)
         return self.generate(
-            self.encode(token_ids), strategy, lengths, seed=seed, as_text=_is_text(texts)
+            self.encode(token_ids),
+            strategy,
+            self._own_lengths(token_ids),
+            seed=seed,
+            as_text=_is_text(texts),
         )
 
     def interpolate(self, a, b, steps=8, lengths=None):
@@ -127,16 +173,31 @@ class LatentText:
         Args:
             a, b: latents (num_latent_layers, latent_dim), or strings.
             steps: int >= 2.
-            lengths: see `generate`; for strings.
+            lengths: see `generate`; for strings, by default from that of a to that of b.
 
         Returns:
             Latents (steps, num_latent_layers, latent_dim), or a list of strings.
+
+        Raises:
+            ValueError: for fewer than two steps, or lengths beside latents.
+
+        Example:
+        >>> from kerasattn.models import UniVAE
+        >>> model = UniVAE(9, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=8,
+        ...                num_latent_layers=1, latent_dim=4, max_length=6)
+        >>> model.interpolate(*model.sample(2, seed=0), steps=5).shape
+        (5, 1, 4)
         """
         if steps < 2:
             raise ValueError(f"steps counts both ends, so it is at least 2; got {steps}.")
         if isinstance(a, str):
-            path = self.interpolate(*self.encode([a, b]), steps)
+            token_ids = self._token_ids([a, b])
+            own = self._own_lengths(token_ids)
+            if lengths is None and own is not None:
+                lengths = np.linspace(*own, steps).round().astype("int32")
+            path = self.interpolate(*self.encode(token_ids), steps)
             return self.generate(path, lengths=lengths)
+        _check_no_lengths(lengths)
         a, b = (self._check_latents(as_numpy(end)[None])[0] for end in (a, b))
         t = np.linspace(0, 1, steps, dtype="float32")[:, None, None]
         if self.latent != "vmf":
@@ -154,14 +215,26 @@ class LatentText:
 
         Returns:
             Latents of the same shape, or a list of strings.
+
+        Raises:
+            ValueError: for layers that there are not, or lengths beside latents.
+
+        Example:
+        >>> from kerasattn.models import UniVAE
+        >>> model = UniVAE(9, num_layers=3, num_heads=2, hidden_dim=8, intermediate_dim=8,
+        ...                num_latent_layers=2, latent_dim=4, max_length=6)
+        >>> latents = model.sample(3, seed=0)
+        >>> other = model.resample(latents, layers=[0], seed=1)
+        >>> bool((other[:, 1] == latents[:, 1]).all()), bool((other[:, 0] == latents[:, 0]).any())
+        (True, False)
         """
         if _is_text(latents):
             token_ids = self._token_ids(latents)
-            if self.length == "conditioned" and lengths is None:
-                lengths = np.sum(token_ids != self.pad_id, axis=1)
+            lengths = self._own_lengths(token_ids) if lengths is None else lengths
             return self.generate(
                 self.resample(self.encode(token_ids), layers, seed), lengths=lengths
             )
+        _check_no_lengths(lengths)
         latents = self._check_latents(latents).copy()
         chosen = np.atleast_1d(np.asarray(layers, "int64"))
         count = self.latent_shape[0]
@@ -200,7 +273,33 @@ class LatentText:
             )
         if not np.isfinite(latents).all():
             raise ValueError("latents hold NaN or infinity.")
-        return latents.astype("float32")
+        latents = latents.astype("float32")
+        if self.latent == "vmf":
+            norms = np.linalg.norm(latents, axis=-1)
+            if (np.abs(norms - 1) > 1e-2).any():
+                raise ValueError(
+                    "Latents of the von Mises-Fisher kind are unit vectors, got norms from "
+                    f"{norms.min():.3g} to {norms.max():.3g}: divide each by its norm."
+                )
+        return latents
+
+    def _own_lengths(self, token_ids):
+        """The lengths of texts with which they are written again; None where none is asked for."""
+        if self.length != "conditioned":
+            return None
+        return np.sum(token_ids != self.pad_id, axis=1)
+
+    def _check_steps(self, steps, start):
+        """Refuses a number of new tokens that is none, or beyond the table of positions."""
+        _check_count("max_new_tokens", steps)
+        if self.max_positions is None or not len(start):
+            return
+        most = self.max_positions - int(start.max())
+        if steps > most:
+            raise ValueError(
+                f'backbone="bert" has {self.max_positions} positions, and writing starts at '
+                f"{start.max()}: max_new_tokens is at most {most}, got {steps}."
+            )
 
     def _start(self, lengths, batch):
         """The first position of the writing: (batch,)."""
@@ -220,16 +319,27 @@ class LatentText:
         return np.broadcast_to(lengths, (batch,)).astype("int32")
 
     def _banned_ids(self):
-        """Tokens that no text contains."""
+        """Tokens that no text contains, and ids that the tokenizer has no token for."""
         tokenizer = self.tokenizer
         if tokenizer is None:
             return []
-        return [tokenizer.pad_id, tokenizer.cls_id, tokenizer.mask_id, tokenizer.unk_id]
+        special = [tokenizer.pad_id, tokenizer.cls_id, tokenizer.mask_id, tokenizer.unk_id]
+        return [*special, *range(len(tokenizer.vocabulary), self.vocabulary_size)]
 
     def _require_tokenizer(self):
         if self.tokenizer is None:
             raise ValueError("Strings need a tokenizer: build the model with tokenizer=...")
         return self.tokenizer
+
+
+def _check_count(name, value, least=0):
+    if not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} must be an int of at least {least}, got {value!r}.")
+
+
+def _check_no_lengths(lengths):
+    if lengths is not None:
+        raise ValueError("lengths is for strings; latents alone have none: give it to `generate`.")
 
 
 def _is_text(texts):

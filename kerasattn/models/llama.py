@@ -3,6 +3,7 @@ import keras
 from kerasattn import layers
 from kerasattn.models.language_model import LanguageModel, text_inputs
 from kerasattn.models.parts import language_model_head
+from kerasattn.ops import seeds
 from kerasattn.weights.tables import llama as tables
 
 
@@ -105,7 +106,7 @@ class Llama(LanguageModel):
                 feed_forward_bias=feed_forward_bias,
                 rotary=rotary,
                 kernel_initializer=initializer(),
-                seed=None if seed is None else seed + i,
+                seed=seeds.child(seed, f"block_{i}"),
                 dtype=policy,
                 name=f"block_{i}",
             )

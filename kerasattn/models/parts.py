@@ -5,6 +5,7 @@ import dataclasses
 import keras
 
 from kerasattn import heads, layers
+from kerasattn.ops import seeds
 from kerasattn.weights.configs import HEADS
 
 
@@ -39,6 +40,10 @@ class Parts:
         """A new one each time: one object would give equal kernels."""
         return keras.initializers.TruncatedNormal(stddev=self.config["initializer_range"])
 
+    def seed(self, name):
+        """That of the layer of a name, of dropout and draws."""
+        return seeds.child(self.config["seed"], name)
+
     @property
     def table_dim(self):
         """Width of the embeddings."""
@@ -71,7 +76,7 @@ class Parts:
 
     def dropout(self, name="embedding_dropout"):
         return keras.layers.Dropout(
-            self.config["dropout"], seed=self.config["seed"], dtype=self.policy, name=name
+            self.config["dropout"], seed=self.seed(name), dtype=self.policy, name=name
         )
 
     def projection(self, name="embedding_projection"):
@@ -83,7 +88,7 @@ class Parts:
             name=name,
         )
 
-    def block(self, name, number=0, **options):
+    def block(self, name, **options):
         """One block; `options` are further arguments of `TransformerBlock`."""
         config = self.config
         return layers.TransformerBlock(
@@ -94,7 +99,7 @@ class Parts:
             attention_dropout=config["attention_dropout"],
             layer_norm_epsilon=config["layer_norm_epsilon"],
             kernel_initializer=self.initializer(),
-            seed=None if config["seed"] is None else config["seed"] + number,
+            seed=self.seed(name),
             dtype=self.policy,
             name=name,
             **options,
@@ -102,7 +107,7 @@ class Parts:
 
     def blocks(self, **options):
         """All blocks, `block_0` first."""
-        return [self.block(f"block_{i}", i, **options) for i in range(self.config["num_layers"])]
+        return [self.block(f"block_{i}", **options) for i in range(self.config["num_layers"])]
 
     # === Inputs ===
     def text(self, segments=True, more=()):
@@ -172,7 +177,6 @@ class Parts:
         made = dict(kernel_initializer=self.initializer(), dtype=self.policy)
         dropout = config.get("classifier_dropout")
         dropout = config["dropout"] if dropout is None else dropout
-        trained = dict(**made, dropout=dropout, seed=config["seed"])
 
         outputs = {"hidden": hidden}
         pools_classes = "class" in wanted and class_activation is None
@@ -200,12 +204,18 @@ class Parts:
                 config["num_classes"],
                 activation=class_activation,
                 first=judged is None,
-                **trained,
+                dropout=dropout,
+                seed=self.seed("classifier"),
+                **made,
                 name="classifier",
             )(hidden if judged is None else judged)
         if "token" in wanted:
             outputs["token_logits"] = heads.Classification(
-                config["num_classes"], **trained, name="token_classifier"
+                config["num_classes"],
+                dropout=dropout,
+                seed=self.seed("token_classifier"),
+                **made,
+                name="token_classifier",
             )(hidden)
         if "discriminator" in wanted:
             outputs["token_logits"] = heads.TokenDetection(

@@ -3,7 +3,7 @@ import keras
 from kerasattn import layers
 from kerasattn.models.encoder_decoder import EncoderDecoder, pair_inputs
 from kerasattn.models.parts import language_model_head
-from kerasattn.ops import masks
+from kerasattn.ops import masks, seeds
 from kerasattn.weights.tables import t5 as tables
 
 
@@ -40,7 +40,10 @@ class T5Parts:
     def dropout(self):
         config = self.config
         return keras.layers.Dropout(
-            config["dropout"], seed=config["seed"], dtype=self.policy, name="dropout"
+            config["dropout"],
+            seed=seeds.child(config["seed"], "dropout"),
+            dtype=self.policy,
+            name="dropout",
         )
 
     def blocks(self, name, count):
@@ -62,7 +65,7 @@ class T5Parts:
                 use_bias=False,
                 feed_forward_dropout=config["dropout"],
                 kernel_initializer=self.initializer(),
-                seed=None if config["seed"] is None else config["seed"] + i,
+                seed=seeds.child(config["seed"], f"{name}_block_{i}"),
                 dtype=self.policy,
                 name=f"{name}_block_{i}",
             )

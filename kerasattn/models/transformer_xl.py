@@ -3,6 +3,7 @@ from keras import ops
 
 from kerasattn import layers
 from kerasattn.models.language_model import LanguageModel
+from kerasattn.ops import seeds
 from kerasattn.weights.tables import transformer_xl as tables
 
 
@@ -110,7 +111,9 @@ class TransformerXL(LanguageModel):
             dtype=policy,
             name="token_embedding",
         )
-        drop = keras.layers.Dropout(dropout, seed=seed, dtype=policy, name="dropout")
+        drop = keras.layers.Dropout(
+            dropout, seed=seeds.child(seed, "dropout"), dtype=policy, name="dropout"
+        )
         sinusoids = layers.RelativeSinusoids(False, max_distance, dtype=policy, name="distances")
         biases = None
         if shared_biases:
@@ -129,7 +132,7 @@ class TransformerXL(LanguageModel):
                 norm=norm,
                 layer_norm_epsilon=layer_norm_epsilon,
                 kernel_initializer=initializer(),
-                seed=None if seed is None else seed + i,
+                seed=seeds.child(seed, f"block_{i}"),
                 dtype=policy,
                 name=f"block_{i}",
             )

@@ -1,11 +1,13 @@
 import types
 
 import keras
+import numpy as np
 from keras import ops
 
 from kerasattn import layers
 from kerasattn.models.base import BaseModel
 from kerasattn.models.latent_text import LatentText
+from kerasattn.models.parts import Parts
 from kerasattn.models.univae_halves import UniVAEHalves
 from kerasattn.models.univae_settings import check
 from kerasattn.ops import gaussian, masks, vmf
@@ -34,14 +36,16 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
             they are.
         latent: "vmf" (von Mises-Fisher), "gaussian", "quantized" (VQ-VAE), or None (autoencoder).
         kappa: float >= 0, concentration of the von Mises-Fisher distribution.
-        uniform_share: float in [0, 1), of a von Mises-Fisher latent's draws, those that are uniform
-            instead; see `layers.VonMisesFisherSampling`.
+        prior_share: float in [0, 1), of the sentences, those that are written, while training,
+            with upper latents of the prior; see `layers.PriorReplacement`. For latent="vmf".
         codebook_size: int, codes of a latent layer of the quantized kind.
         kl_weight: float >= 0, of the Gaussian's KL; `training.AnnealWeight` changes it in `fit`.
         free_bits: float >= 0, bits that each dimension of a Gaussian latent carries for nothing.
         uniformity_weight: float >= 0, of a loss that makes von Mises-Fisher latents fill their
             spheres, each on its own, as samples do; see `layers.UniformityRegularization`.
         max_length: int, the longest sentence, with [CLS] and [SEP].
+        word_dropout: float in [0, 1), of the tokens that the writing is fed while training, those
+            that are hidden; see `layers.WordDropout`. `training.AnnealWeight` changes it in `fit`.
         length: "fixed" writes from position max_length on, so that positions tell nothing of the
             length; "conditioned" starts after the last token read, so that they choose it.
         backbone: "roformer" (rotary positions) or "bert" (learned absolute positions).
@@ -52,6 +56,7 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         layer_norm_epsilon, head_norm_epsilon: float > 0.
         initializer_range: float > 0, standard deviation of the kernels at the start.
         pad_id, cls_id, sep_id: int, of [PAD], [CLS] and [SEP].
+        unk_id: int, of [UNK], which word_dropout puts in a word's place.
         tokenizer: an object of `kerasattn.tokenizers`, so that methods take and return strings.
         seed: int or None, of dropout and sampling; keras.utils.set_random_seed is for weights.
 
@@ -93,11 +98,12 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         latent_dim=16,
         latent="vmf",
         kappa=32.0,
-        uniform_share=0.0,
         codebook_size=512,
         kl_weight=1.0,
         free_bits=0.0,
         uniformity_weight=0.0,
+        prior_share=0.0,
+        word_dropout=0.0,
         max_length=32,
         length="fixed",
         backbone="roformer",
@@ -112,6 +118,7 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         pad_id=0,
         cls_id=2,
         sep_id=3,
+        unk_id=1,
         tokenizer=None,
         seed=None,
         dtype=None,
@@ -119,72 +126,39 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
     ):
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         check(config)
-        policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-        table_dim = embedding_dim or hidden_dim
+        # Both halves have positions; heads are our own.
+        make = Parts({**config, "max_length": max_positions or 2 * max_length, "heads": ()})
+        policy = make.policy
 
         # === Layers ===
-        def initializer():
-            return keras.initializers.TruncatedNormal(stddev=initializer_range)
-
-        def dense(width, name, dtype=policy, kernel_initializer=None):
-            kernel_initializer = kernel_initializer or initializer()
-            return keras.layers.Dense(
-                width, kernel_initializer=kernel_initializer, dtype=dtype, name=name
-            )
-
-        def table(size, name):
-            return layers.TokenEmbedding(
-                size, table_dim, embeddings_initializer=initializer(), dtype=policy, name=name
-            )
-
-        token_embedding = table(vocabulary_size, "token_embedding")
-        segment_embedding = table(2, "segment_embedding")
+        token_embedding = make.table(vocabulary_size, "token_embedding")
+        segment_embedding = make.table(2, "segment_embedding")
         position_embedding = rotary = None
         if backbone == "bert":
-            position_embedding = layers.LearnedPositionEmbedding(
-                max_positions or 2 * max_length, dtype=policy, name="position_embedding"
-            )
+            position_embedding = make.positions()
         else:
             rotary = layers.RotaryEmbedding(dtype=policy, name="rotary")
-        embedding_norm = keras.layers.LayerNormalization(
-            epsilon=layer_norm_epsilon, dtype=policy, name="embedding_norm"
-        )
-        embedding_dropout = keras.layers.Dropout(
-            dropout, seed=seed, dtype=policy, name="embedding_dropout"
-        )
-        embedding_projection = None
-        if table_dim != hidden_dim:
-            embedding_projection = dense(hidden_dim, "embedding_projection")
-        blocks = [
-            layers.TransformerBlock(
-                num_heads,
-                intermediate_dim,
-                activation=activation,
-                dropout=dropout,
-                attention_dropout=attention_dropout,
-                layer_norm_epsilon=layer_norm_epsilon,
-                rotary=rotary,
-                kernel_initializer=initializer(),
-                seed=None if seed is None else seed + i,
-                dtype=policy,
-                name=f"block_{i}",
-            )
-            for i in range(num_layers)
-        ]
+        embedding_norm, embedding_dropout = make.norm(), make.dropout()
+        embedding_projection = make.projection() if make.table_dim != hidden_dim else None
+        blocks = make.blocks(rotary=rotary)
         # Latents are float32 in every policy: they are few, and they are all that gets across.
         latent_layers = range(num_layers - num_latent_layers, num_layers)
         latent_in, sampling, latent_out = {}, {}, {}
         for i in latent_layers if latent_dim else ():
-            width = 2 * latent_dim if latent == "gaussian" else latent_dim
-            latent_in[i] = dense(width, f"latent_in_{i}", "float32")
+            latent_in[i] = keras.layers.Dense(
+                2 * latent_dim if latent == "gaussian" else latent_dim,
+                kernel_initializer=make.initializer(),
+                dtype="float32",
+                name=f"latent_in_{i}",
+            )
             # Of unit variance at the start, as the normalized vectors beside which it stands.
             spread = keras.initializers.VarianceScaling(latent_dim if latent == "vmf" else 1.0)
-            latent_out[i] = dense(hidden_dim, f"latent_out_{i}", kernel_initializer=spread)
-            options = dict(
-                seed=None if seed is None else seed + i, dtype="float32", name=f"latent_{i}"
+            latent_out[i] = keras.layers.Dense(
+                hidden_dim, kernel_initializer=spread, dtype=policy, name=f"latent_out_{i}"
             )
+            options = dict(name=f"latent_{i}", seed=make.seed(f"latent_{i}"), dtype="float32")
             if latent == "vmf":
-                sampling[i] = layers.VonMisesFisherSampling(kappa, uniform_share, **options)
+                sampling[i] = layers.VonMisesFisherSampling(kappa, **options)
             elif latent == "gaussian":
                 sampling[i] = layers.GaussianSampling(free_bits, kl_weight, **options)
             elif latent == "quantized":
@@ -194,7 +168,7 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
             token_embedding,
             activation=activation,
             layer_norm_epsilon=head_norm_epsilon,
-            kernel_initializer=initializer(),
+            kernel_initializer=make.initializer(),
             dtype=policy,
             name="head",
         )
@@ -212,8 +186,11 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
             x = embedding_dropout(embedding_norm(x))
             return x if embedding_projection is None else embedding_projection(x)
 
-        def squeeze(i, first):
-            """The latent of block i from position 0: (batch, hidden) -> (batch, latent)."""
+        def squeeze(i, first, rows):
+            """The latent of block i from position 0: (batch, hidden) -> (batch, latent).
+
+            `rows` (batch,) is False at rows of padding alone, which cost nothing.
+            """
             if latent_dim is None:
                 return first
             x = latent_in[i](first)
@@ -222,14 +199,14 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
             if latent == "gaussian":
                 mean, log_var = x[:, :latent_dim], x[:, latent_dim:]
                 divergences.append(gaussian.kl(mean, log_var))
-                return sampling[i](mean, log_var)
-            return x if latent is None else sampling[i](x)
+                return sampling[i](mean, log_var, rows)
+            return x if latent is None else sampling[i](x, rows)
 
         def restore(i, z):
             """The vector that block i has at position 0: (batch, latent) -> (batch, 1, hidden)."""
             return (z if latent_dim is None else latent_out[i](z))[:, None]
 
-        def read(token_ids, padding_mask):
+        def read(token_ids, padding_mask, rows):
             position_ids = masks.positions(token_ids)
             places = dict(query_positions=position_ids, key_positions=position_ids)
             mask = masks.keys(padding_but_first(token_ids, padding_mask))
@@ -237,7 +214,7 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
             latents, hidden = [], [x]
             for i, block in enumerate(blocks):
                 if i in latent_layers:
-                    latents.append(squeeze(i, x[:, 0]))
+                    latents.append(squeeze(i, x[:, 0], rows))
                     first = restore(i, latents[-1])
                     x = ops.concatenate([ops.cast(first, x.dtype), x[:, 1:]], axis=1)
                 if i < num_layers - 1:  # the last block is read for its latent only
@@ -272,17 +249,27 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         # === Model ===
         token_ids = keras.Input((None,), dtype="int32", name="token_ids")
         padding_mask = keras.Input((None,), dtype="bool", name="padding_mask", optional=True)
-        latents, read_hidden = read(token_ids, padding_mask)
         real = padding(token_ids, padding_mask)
+        rows = ops.any(real, axis=1)  # (batch,)
+        latents, read_hidden = read(token_ids, padding_mask, rows)
         if uniformity_weight:
-            latents = layers.UniformityRegularization(uniformity_weight, name="uniformity")(
-                latents, ops.any(real, axis=1)
+            uniformity = layers.UniformityRegularization(
+                uniformity_weight, dtype="float32", name="uniformity"
             )
+            latents = uniformity(latents, rows)
         if length == "fixed":
             start = ops.full_like(token_ids[:, 0], max_length)
         else:
             start = ops.sum(ops.cast(real, "int32"), axis=1)
-        logits, written_hidden, _ = write(token_ids, padding_mask, latents, start)
+        given, fed = latents, token_ids  # what the writing sees
+        if prior_share:
+            options = dict(name="prior_replacement", seed=make.seed("prior_replacement"))
+            given = layers.PriorReplacement(prior_share, dtype="float32", **options)(latents)
+        if word_dropout:
+            options = dict(name="word_dropout", seed=make.seed("word_dropout"))
+            kept = (pad_id, cls_id, sep_id)
+            fed = layers.WordDropout(word_dropout, unk_id, kept, **options)(token_ids)
+        logits, written_hidden, _ = write(fed, padding_mask, given, start)
         outputs = {"hidden": written_hidden[-1], "lm_logits": logits, "latents": latents}
         if latent == "gaussian":
             outputs["kl"] = sum(divergences[1:], divergences[0])
@@ -309,6 +296,8 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         self.num_layers, self.latent_layers = num_layers, latent_layers
         self.latent_shape = (num_latent_layers, latent_dim or hidden_dim)
         self.vocabulary_size, self.max_length = vocabulary_size, max_length
+        # Rows of the table of positions; rotary ones have no end.
+        self.max_positions = None if backbone == "roformer" else max_positions or 2 * max_length
         self.pad_id, self.cls_id, self.sep_id = pad_id, cls_id, sep_id
         self._perplexity = Perplexity()
         self._kl = keras.metrics.Mean(name="kl") if latent in ("vmf", "gaussian") else None
@@ -334,14 +323,19 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """Cross-entropy of the written half's real tokens, nats a token, and the latents' cost.
 
-        `sample_weight` (batch,) or (batch, length) weighs sentences or tokens. The Gaussian's KL,
-        in nats a sentence, is spread over the sentence's tokens, so that the sum is the negative
-        evidence lower bound a token.
+        The Gaussian's KL, in nats a sentence, is spread over the sentence's tokens, so that the sum
+        is the negative evidence lower bound a token. The costs of latents, in training and in
+        `evaluate` alike, are means over the sentences of the batch; rows of padding are none.
+
+        `sample_weight` (batch,) or (batch, length) weighs the cross-entropy of sentences or tokens,
+        and not the costs of latents, which the layers add by themselves. A loss that `compile` was
+        given takes the place of the cross-entropy, and gets the targets y.
         """
         inputs = self._check_inputs(x)
         token_ids = ops.cast(inputs["token_ids"], "int32")
         real = inputs["padding_mask"]
         real = token_ids != self.pad_id if real is None else ops.cast(real, "bool")
+        rows = ops.any(real, axis=1)
         weights = ops.cast(real[:, 1:], "float32")
         num_tokens = ops.sum(weights)
         if sample_weight is not None:
@@ -350,15 +344,15 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         self._perplexity.update_state(losses, sample_weight=weights)
         loss = weighted_mean(losses, weights)
         if self.latent == "gaussian":
-            self._kl.update_state(y_pred["kl"])
+            self._kl.update_state(y_pred["kl"], sample_weight=ops.cast(rows, "float32"))
         elif self.latent == "vmf":  # a constant: reported, not optimized
             count, dim = self.latent_shape
-            share = self._config["uniform_share"]
-            self._kl.update_state(count * vmf.kl_to_uniform(dim, self.kappa, share))
+            self._kl.update_state(count * vmf.kl_to_uniform(dim, self.kappa))
+        if self._compile_loss is not None:
+            return super().compute_loss(x, y, y_pred, sample_weight, training)
         cost = sum(self.losses, 0.0)
         if self.latent == "gaussian":
-            sentences = ops.sum(ops.cast(ops.any(real[:, 1:], axis=1), "float32"))
-            cost = cost * sentences / ops.maximum(num_tokens, 1.0)
+            cost = cost * ops.sum(ops.cast(rows, "float32")) / ops.maximum(num_tokens, 1.0)
         return loss + cost
 
 
@@ -366,4 +360,5 @@ def _target(x, y, kwargs):
     """A target that nobody looks at: without one, Keras drops sample_weight silently."""
     if y is not None or kwargs.get("sample_weight") is None:
         return y
-    return next(iter(x.values())) if isinstance(x, dict) else x
+    x = next(iter(x.values())) if isinstance(x, dict) else x
+    return np.asarray(x) if isinstance(x, (list, tuple)) else x

@@ -29,8 +29,13 @@ def check(config):
             "uniformity_weight must be finite and not negative, and is for latent='vmf' alone; got "
             f"{weight} with latent={config['latent']!r}."
         )
-    if config["uniform_share"] and config["latent"] != "vmf":
-        raise ValueError(f"uniform_share is for latent='vmf' alone, got {config['latent']!r}.")
+    if config["prior_share"] and config["latent"] != "vmf":
+        raise ValueError(f"prior_share is for latent='vmf' alone, got {config['latent']!r}.")
+    if config["word_dropout"] and not 0 <= config["unk_id"] < config["vocabulary_size"]:
+        raise ValueError(
+            f"word_dropout puts unk_id = {config['unk_id']} in a word's place, which is none of "
+            f"vocabulary_size = {config['vocabulary_size']} ids."
+        )
     least = 2 if config["latent"] == "vmf" else 1
     if config["latent_dim"] is not None and config["latent_dim"] < least:
         raise ValueError(f"latent_dim must be at least {least}, got {config['latent_dim']}.")

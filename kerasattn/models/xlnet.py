@@ -98,7 +98,7 @@ class XLNet(Encoder):
                 attention_dropout=dropout if attention_dropout is None else attention_dropout,
                 layer_norm_epsilon=layer_norm_epsilon,
                 kernel_initializer=make.initializer(),
-                seed=None if seed is None else seed + i,
+                seed=make.seed(f"block_{i}"),
                 dtype=make.policy,
                 name=f"block_{i}",
             )

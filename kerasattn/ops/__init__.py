@@ -10,7 +10,9 @@ from kerasattn.ops import (
     relative,
     rotary,
     sampling,
+    seeds,
     spans,
+    uniformity,
     vmf,
 )
 
@@ -24,6 +26,8 @@ __all__ = [
     "relative",
     "rotary",
     "sampling",
+    "seeds",
     "spans",
+    "uniformity",
     "vmf",
 ]

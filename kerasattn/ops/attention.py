@@ -59,14 +59,15 @@ def dot_product_attention(
     """
     head_dim = query.shape[-1]
     scale = head_dim**-0.5 if scale is None else scale
-    query = ops.transpose(query * ops.cast(scale, query.dtype), (0, 2, 1, 3))  # (b, h, q, d)
-    key = ops.transpose(key, (0, 2, 3, 1))  # (b, kv, d, k)
+    # In float32 before they are multiplied: a product may be beyond what float16 holds.
+    query = ops.transpose(ops.cast(query, "float32") * scale, (0, 2, 1, 3))  # (b, h, q, d)
+    key = ops.transpose(ops.cast(key, "float32"), (0, 2, 3, 1))  # (b, kv, d, k)
     value = ops.transpose(value, (0, 2, 1, 3))  # (b, kv, k, v)
 
-    scores = ops.cast(_grouped_matmul(query, key), "float32")  # (b, h, q, k)
+    scores = _grouped_matmul(query, key)  # (b, h, q, k)
     if relative_keys is not None:
-        relative_keys = ops.swapaxes(ops.cast(relative_keys, query.dtype), -1, -2)
-        scores = scores + ops.cast(_relative_matmul(query, relative_keys), "float32")
+        relative_keys = ops.swapaxes(ops.cast(relative_keys, "float32"), -1, -2)
+        scores = scores + _relative_matmul(query, relative_keys)
     if bias is not None:
         scores = scores + ops.cast(bias, "float32")
     if previous_scores is not None:

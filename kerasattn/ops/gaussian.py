@@ -74,7 +74,7 @@ def kl(mean, log_var):
     return ops.sum(kl_terms(mean, log_var), axis=-1)
 
 
-def free_bits_kl(mean, log_var, free_bits=0.0):
+def free_bits_kl(mean, log_var, free_bits=0.0, rows=None):
     """Gives the mean divergence of a batch, in nats, with a floor for each dimension.
 
     A dimension whose divergence, averaged over the batch, is below the floor counts as the floor:
@@ -84,6 +84,7 @@ def free_bits_kl(mean, log_var, free_bits=0.0):
         mean: tensor (batch, ..., dim).
         log_var: tensor (batch, ..., dim), the logarithm of the variance.
         free_bits: float >= 0, the floor in bits per dimension. 0 is the plain mean divergence.
+        rows: bool (batch,), the rows that count; None for all. Where none does, 0 is the mean.
 
     Shapes:
         (batch, ..., dim), (batch, ..., dim) -> (), float32: summed over all axes but the batch.
@@ -98,7 +99,13 @@ def free_bits_kl(mean, log_var, free_bits=0.0):
 
     Source: https://arxiv.org/abs/1606.04934, equation 15.
     """
-    terms = ops.mean(kl_terms(mean, log_var), axis=0)
+    terms = kl_terms(mean, log_var)
+    if rows is None:
+        terms = ops.mean(terms, axis=0)
+    else:
+        weights = ops.cast(rows, "float32")  # (batch,)
+        total = ops.sum(weights)
+        terms = ops.tensordot(weights, terms, axes=1) / ops.maximum(total, 1.0)
     if free_bits:
         terms = ops.maximum(terms, free_bits * math.log(2))
     return ops.sum(terms)

@@ -21,7 +21,14 @@ def padding(token_ids, pad_id=0):
 
 
 def keys(padding_mask):
-    """Hide the keys that a padding mask marks False: (batch, key) -> (batch, 1, 1, key)."""
+    """Hide the keys that a padding mask marks False: (batch, key) -> (batch, 1, 1, key).
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.ops import masks
+    >>> tuple(masks.keys(np.array([[True, False]])).shape)
+    (1, 1, 1, 2)
+    """
     return ops.cast(padding_mask, "bool")[:, None, None, :]
 
 
@@ -36,6 +43,12 @@ def causal(query_ids, key_ids=None, reverse=False):
 
     Shapes:
         -> (batch, 1, query, key).
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.ops import masks
+    >>> np.array(masks.causal(np.array([[7, 8, 9]])))[0, 0].astype(int).tolist()
+    [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
     """
     query = positions(query_ids)
     key = query if key_ids is None else positions(key_ids)
@@ -52,6 +65,12 @@ def prefix(segment_ids):
 
     (batch, length) of 0s then 1s -> (batch, 1, length, length).
     Source: https://arxiv.org/abs/1905.03197, section 2.2.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.ops import masks
+    >>> np.array(masks.prefix(np.array([[0, 0, 1]])))[0, 0].astype(int).tolist()
+    [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
     """
     written = ops.cumsum(segment_ids, axis=1)
     return written[:, None, None, :] <= written[:, None, :, None]
@@ -64,6 +83,12 @@ def autoencoder(segment_ids, latent=False):
 
     (batch, length) of 0s then 1s -> (batch, 1, length, length).
     Source: https://kexue.fm/archives/8475.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.ops import masks
+    >>> np.array(masks.autoencoder(np.array([[0, 1, 1]])))[0, 0].astype(int).tolist()
+    [[1, 0, 0], [0, 1, 0], [0, 1, 1]]
     """
     mask = prefix(segment_ids) & segment(segment_ids)
     if latent:
@@ -75,7 +100,19 @@ def autoencoder(segment_ids, latent=False):
 def window(token_ids, before, after=0):
     """Each query sees `before` keys before itself, itself, and `after` keys after itself.
 
+    The plain form, of length² numbers: for checks, pictures and short texts. A layer of windowed
+    attention works in blocks instead.
+
     (batch, length) ids -> (batch, 1, length, length).
+
+    Raises:
+        ValueError: if the window reaches a negative number of keys.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.ops import masks
+    >>> np.array(masks.window(np.array([[7, 8, 9]]), before=1))[0, 0].astype(int).tolist()
+    [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
     """
     if before < 0 or after < 0:
         raise ValueError(f"A window reaches 0 or more keys each way, got {before} and {after}.")
@@ -107,6 +144,12 @@ def segment(query_segment_ids, key_segment_ids=None):
     """Packed sequences: a query sees the keys of its own segment alone.
 
     (batch, query) and (batch, key) ids, by default the same -> (batch, 1, query, key).
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.ops import masks
+    >>> np.array(masks.segment(np.array([[0, 0, 1]])))[0, 0].astype(int).tolist()
+    [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
     """
     key = query_segment_ids if key_segment_ids is None else key_segment_ids
     return ops.equal(key[:, None, None, :], query_segment_ids[:, None, :, None])
@@ -121,6 +164,12 @@ def visible(matrix):
         ValueError: if the matrix is not of rank 3.
 
     Source: https://arxiv.org/abs/1909.07606, section 3.3.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.ops import masks
+    >>> tuple(masks.visible(np.eye(3)[None]).shape)
+    (1, 1, 3, 3)
     """
     if len(matrix.shape) != 3:
         raise ValueError(f"visible takes (batch, query, key), got the shape {tuple(matrix.shape)}.")
@@ -139,6 +188,12 @@ def permutation(order, include_self=True):
         -> (batch, 1, length, length).
 
     Source: https://arxiv.org/abs/1906.08237, section 2.3.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.ops import masks
+    >>> np.array(masks.permutation(np.array([[2, 0, 1]])))[0, 0].astype(int).tolist()
+    [[1, 1, 1], [0, 1, 0], [0, 1, 1]]
     """
     key, query = order[:, None, None, :], order[:, None, :, None]
     return key <= query if include_self else key < query
@@ -159,5 +214,12 @@ def real_positions(padding_mask):
 
 
 def positions(token_ids):
-    """0, 1, 2, ... along axis 1, also where the length is unknown: (batch, length) int32."""
+    """0, 1, 2, ... along axis 1, also where the length is unknown: (batch, length) int32.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.ops import masks
+    >>> print(np.array(masks.positions(np.array([[7, 8, 9]]))))
+    [[0 1 2]]
+    """
     return ops.cumsum(ops.ones_like(token_ids, dtype="int32"), axis=1) - 1

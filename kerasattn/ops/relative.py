@@ -37,6 +37,13 @@ def distances(num_queries, num_keys, bidirectional=False, max_distance=None):
 def sinusoids(distances, dim):
     """The sines of all frequencies, then their cosines: (distance,) -> (distance, dim) float32.
 
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.ops import relative
+    >>> print(np.array(relative.sinusoids(np.array([0, 1]), dim=4)).round(2))
+    [[0.   0.   1.   1.  ]
+     [0.84 0.01 0.54 1.  ]]
+
     Source: https://arxiv.org/abs/1901.02860, section 3.3.
     """
     turned = positions.angles(distances, positions.frequencies((dim + 1) // 2, dim))

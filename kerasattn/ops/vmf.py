@@ -248,7 +248,7 @@ def entropy(dim, kappa):
     return _log_area(dim) - kl_to_uniform(dim, kappa)
 
 
-def kl_to_uniform(dim, kappa, uniform_share=0.0):
+def kl_to_uniform(dim, kappa):
     """Gives the Kullback-Leibler divergence to the uniform distribution, in nats.
 
     This is the rate of a vMF autoencoder: for a fixed kappa a constant. Divide by log(2) for bits.
@@ -256,7 +256,6 @@ def kl_to_uniform(dim, kappa, uniform_share=0.0):
     Args:
         dim: int >= 2.
         kappa: float >= 0.
-        uniform_share: float in [0, 1), the weight of a uniform part that is mixed in.
 
     Example:
     >>> import math
@@ -265,15 +264,7 @@ def kl_to_uniform(dim, kappa, uniform_share=0.0):
     43.75
     """
     dim, kappa = _checked(dim, kappa)
-    shift = log_mean_exp(dim, kappa)
-    if not uniform_share:
-        return kappa * mean_resultant_length(dim, kappa) - shift
-    angle = math.pi * (np.arange(2**17) + 0.5) / 2**17
-    uniform = _log_angle_density(dim, 0.0, angle)
-    uniform = uniform - np.log(np.exp(uniform).sum())
-    vmf = math.log1p(-uniform_share) + kappa * np.cos(angle) - shift
-    ratio = np.logaddexp(vmf, math.log(uniform_share))  # of the mixture to the uniform density
-    return float(np.sum(np.exp(uniform + ratio) * ratio))
+    return kappa * mean_resultant_length(dim, kappa) - log_mean_exp(dim, kappa)
 
 
 # === Parts ===

@@ -93,6 +93,7 @@ def check_layer(
             example,
             tolerance,
         )
+        _check_seed(subject, model, example, tolerance)
     if "shapes" not in skip:
         checks.check_shapes(model, subject.make, lengths, tolerance)
     if "padding" not in skip:
@@ -233,6 +234,18 @@ def _check_causal(subject, model, causal, length, tolerance):
             f"the future from {start} on changed",
             tolerance,
         )
+
+
+def _check_seed(subject, model, example, tolerance):
+    """What draws at random takes a seed, and draws the same again with the same one."""
+    weights, draws = model.get_weights(), []
+    seeded = "seed" in subject.new().get_config()
+    for _ in range(2):
+        twin = subject.model(example, **({"seed": 5} if seeded else {}))
+        twin.set_weights(weights)
+        draws.append(arrays.run(twin, example, training=True, eager=True))
+    why = "two of one seed in training" if seeded else "in training, where it takes no seed, again"
+    arrays.assert_same(draws[0], draws[1], why, tolerance)
 
 
 def _check_errors(subject, errors, config_errors):

@@ -3,6 +3,7 @@ import json
 import keras
 import numpy as np
 
+from kerasattn.models.base import BaseModel
 from kerasattn.testing import arrays, checks
 
 CHECKS = (
@@ -97,7 +98,10 @@ def check_model(
 
     if "config" not in skip:
         checks.check_config(new, config, lambda clone: clone, model, example, tolerance)
-        _check_policy(new)
+        mixed = _check_policy(new)
+        _check_global_policy(lambda: new(dtype=None), mixed)
+        if "seed" in model.get_config():
+            _check_seeds(new(seed=1))
     if "shapes" not in skip:
         checks.check_shapes(model, inputs, lengths, tolerance)
     if "padding" not in skip:
@@ -111,6 +115,9 @@ def check_model(
         checks.check_errors(lambda changes: new(**changes), config_errors)
         always = _always_bad(example, config.get("vocabulary_size"))
         checks.check_errors(lambda bad: model(bad), [*always, *errors])
+        if isinstance(model, BaseModel):
+            for method in ("fit", "evaluate", "predict", "train_on_batch", "predict_on_batch"):
+                checks.check_errors(getattr(model, method), always)
     if "precision" not in skip:
         checks.check_precision(lambda p: new(dtype=p), model.get_weights(), example)
     if "jit" not in skip:
@@ -147,6 +154,39 @@ def _check_policy(new):
             raise AssertionError(f"{layer.name} was {before} and comes back as {after}.")
     if not any(layer.compute_dtype == "bfloat16" for layer in model.layers if layer.weights):
         raise AssertionError("dtype='mixed_bfloat16' reaches no layer that has weights.")
+    return model
+
+
+def _check_global_policy(by_default, model):
+    """The policy of all Keras gives outputs of the dtypes that the model's own gives."""
+    before, policy = keras.config.dtype_policy(), "mixed_bfloat16"
+    try:
+        keras.config.set_dtype_policy(policy)
+        found, wanted = _output_dtypes(by_default()), _output_dtypes(model)
+    finally:
+        keras.config.set_dtype_policy(before)
+    if found != wanted:
+        raise AssertionError(
+            f"under a global policy of {policy} the outputs are {found}, with dtype={policy!r} "
+            f"they are {wanted}."
+        )
+
+
+def _output_dtypes(model):
+    outputs = model.output if isinstance(model.output, dict) else {"output": model.output}
+    return {name: keras.tree.map_structure(lambda x: x.dtype, x) for name, x in outputs.items()}
+
+
+def _check_seeds(model):
+    """No two layers draw the same noise."""
+    owners = {}
+    for variable in model.variables:
+        if "seed_generator" in variable.path:
+            state = tuple(keras.ops.convert_to_numpy(variable).tolist())
+            owners.setdefault(state, []).append(variable.path)
+    alike = [paths for paths in owners.values() if len(paths) > 1]
+    if alike:
+        raise AssertionError(f"made with seed=1, these draw the same noise: {alike}.")
 
 
 def _sequences(inputs, batch, length):

@@ -5,7 +5,8 @@ from collections import Counter
 import keras
 import numpy as np
 
-from kerasattn.tokenizers.base import SPECIAL_TOKENS, Tokenizer, check_texts
+from kerasattn.tokenizers.base import SPECIAL_TOKENS, Tokenizer
+from kerasattn.tokenizers.checks import check_texts
 
 
 @keras.saving.register_keras_serializable(package="kerasattn")
@@ -56,7 +57,7 @@ class CharacterTokenizer(Tokenizer):
         kept = [c for c, n in found if n >= min_count and c not in "\n\ufffd"]
         return cls([*SPECIAL_TOKENS, *kept][:vocabulary_size])
 
-    def tokenize(self, text):
+    def to_ids(self, text, allow_special=None):
         import tensorflow as tf
 
         points = tf.strings.unicode_decode(text, "UTF-8", errors="replace")
@@ -67,7 +68,10 @@ class CharacterTokenizer(Tokenizer):
         ids = tf.where(known, tf.gather(self._code_ids, place), self.unk_id)
         return points.with_flat_values(ids)
 
-    def join_tokens(self, ids):
+    def spans(self, texts, allow_special=None):
+        return [[(i, i + 1) for i in range(len(text))] for text in check_texts(texts)]
+
+    def join_tokens(self, ids, spacing="natural"):
         import tensorflow as tf
 
         return tf.strings.reduce_join(tf.gather(tf.constant(self.vocabulary), ids), axis=-1)

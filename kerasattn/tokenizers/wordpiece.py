@@ -1,17 +1,21 @@
 """BERT's WordPiece: words and punctuation, words cut into pieces of the vocabulary."""
 
-import json
-from collections import Counter
+import warnings
+from pathlib import Path
 
 import keras
 
-from kerasattn.tokenizers.base import SPECIAL_TOKENS, UNK, Tokenizer, check_texts
+from kerasattn.tokenizers.alignment import Aligned, merge_long_words
+from kerasattn.tokenizers.base import SPECIAL_TOKENS, UNK, Tokenizer
+from kerasattn.tokenizers.checks import check_texts, read_json
 from kerasattn.tokenizers.spacing import space_before, spacing_tables
+from kerasattn.tokenizers.wordpiece_learning import learn_vocabulary
 
 # Special tokens travel through the splitting as private characters. A text's own are
 # removed first, with the other control characters.
 MARKS = {token: chr(0xE000 + i) for i, token in enumerate(SPECIAL_TOKENS)}
 CONTROL = r"[^\P{C}\t\n\r]|\x{FFFD}"
+ASCII_CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
 PUNCTUATION = r"!-/:-@\[-`{-~\p{P}"
 CHINESE = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -20,6 +24,16 @@ CHINESE = (
 ALONE = f"[\ue000-\ue004{PUNCTUATION}{CHINESE}]"  # a word by itself
 SPACES = r"[\s\p{Z}]+"
 MAX_WORD = 100  # characters; a longer word is one [UNK]
+# Characters that are words by themselves or stand between words, not all of them.
+_BETWEEN = (
+    r"\x{2010}-\x{2027}\x{3001}-\x{3003}\x{3008}-\x{3011}\x{4E00}-\x{9FA5}"
+    r"\x{FF01}-\x{FF03}\x{FF05}-\x{FF0A}\x{FF0C}-\x{FF0F}\x{FF1A}\x{FF1B}\x{FF1F}"
+)
+# Texts of these characters only, most English and Chinese ones, have no accents and no case
+# beyond ASCII's: a shorter way gives the same.
+PLAIN = rf"[\x00-\x7F{_BETWEEN}]*"
+# A word that may be too long; it need not be exact, for it only says where to look closer.
+LONG_WORD = rf"(?s).*[^\x00-/:-@\[-`{{-\x7F{_BETWEEN}]{{{MAX_WORD + 1}}}.*"
 
 
 @keras.saving.register_keras_serializable(package="kerasattn")
@@ -34,8 +48,9 @@ class WordPieceTokenizer(Tokenizer):
         vocabulary: list of str with the five special tokens; pieces inside of a word start
             with `##`.
         lowercase: whether case and accents are removed first, as in "uncased" models.
-        parse_special_tokens: whether `[MASK]` and its kin, written in a text, are those
-            tokens. Turn it off for text of strangers.
+        allow_special: whether `[MASK]` and its kin, written in a text, are those tokens. Turn it
+            off for text of strangers, here or in each call.
+        parse_special_tokens: the former name of allow_special.
 
     Example:
 
@@ -46,14 +61,28 @@ class WordPieceTokenizer(Tokenizer):
     [[2, 5, 6, 7, 8, 3, 0], [2, 9, 10, 3, 0, 0, 0]]
     >>> tokenizer.decode(ids)
     ['how doing?', '很好']
+    >>> tokenizer.tokenize("How doing?"), tokenizer.offsets("How doing?")
+    (['how', 'do', '##ing', '?'], [(0, 3), (4, 6), (6, 9), (9, 10)])
+    >>> inputs = tokenizer.encode_pair("How doing?", "很好", max_length=8)
+    >>> inputs["token_ids"].tolist(), inputs["segment_ids"].tolist()
+    ([[2, 5, 6, 7, 3, 9, 10, 3]], [[0, 0, 0, 0, 0, 1, 1, 1]])
+    >>> tokenizer.encode("[MASK]").tolist()
+    [[2, 4, 3]]
+    >>> tokenizer.encode("[MASK]", allow_special=False).tolist()
+    [[2, 1, 1, 1, 3]]
 
     Source: https://arxiv.org/abs/1609.08144, section 4.1; https://arxiv.org/abs/1810.04805
     """
 
-    def __init__(self, vocabulary, lowercase=True, parse_special_tokens=True):
-        super().__init__(vocabulary)
+    OPTIONS = ("lowercase", "allow_special", "parse_special_tokens")
+
+    def __init__(self, vocabulary, lowercase=True, allow_special=True, parse_special_tokens=None):
+        if parse_special_tokens is not None:
+            message = "parse_special_tokens is now called allow_special."
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            allow_special = parse_special_tokens
+        super().__init__(vocabulary, allow_special=allow_special)
         self.lowercase = lowercase
-        self.parse_special_tokens = parse_special_tokens
         tables = spacing_tables(self.vocabulary)
         self._texts, self._kinds, self._continues, self._contraction = tables
         self._pieces = None
@@ -65,7 +94,8 @@ class WordPieceTokenizer(Tokenizer):
         vocabulary_size=8000,
         min_count=2,
         lowercase=True,
-        parse_special_tokens=True,
+        allow_special=True,
+        parse_special_tokens=None,
     ):
         """A tokenizer whose pieces are learned from a corpus.
 
@@ -81,44 +111,69 @@ class WordPieceTokenizer(Tokenizer):
         """
         if not vocabulary_size > len(SPECIAL_TOKENS):
             raise ValueError(f"vocabulary_size must be more than 5, got {vocabulary_size}.")
+        plain = WordPieceTokenizer(SPECIAL_TOKENS, lowercase, allow_special=False)
+        tokens = learn_vocabulary(
+            check_texts(sentences), plain.split_words, ALONE, vocabulary_size, min_count
+        )
+        if parse_special_tokens is not None:
+            return cls(tokens, lowercase, parse_special_tokens=parse_special_tokens)
+        return cls(tokens, lowercase, allow_special)
+
+    # === Strings to ids ===
+
+    def clean(self, text, allow_special=None):
+        """Strings (batch,) -> without control characters, case and accents; in the graph.
+
+        Special tokens become their marks, with spaces around them.
+        """
         import tensorflow as tf
 
-        texts, words = check_texts(sentences), Counter()
-        plain = cls(SPECIAL_TOKENS, lowercase, parse_special_tokens=False)
-        for start in range(0, len(texts), 8192):
-            split = plain.split_words(tf.constant(texts[start : start + 8192]))
-            words.update(split.flat_values.numpy().tolist())
-        words = {word.decode("utf-8"): count for word, count in words.items()}
-        alone = tf.strings.regex_full_match(list(words), ALONE).numpy() if words else []
-        single = {word: n for (word, n), is_alone in zip(words.items(), alone) if is_alone}
-        found = sorted(single.items(), key=lambda item: (-item[1], item[0]))
-        tokens = [*SPECIAL_TOKENS, *(c for c, n in found if n >= min_count)][:vocabulary_size]
-        longer = {word: n for word, n in words.items() if word not in single}
-        tokens += _learn_pieces(longer, vocabulary_size - len(tokens), min_count)
-        return cls(tokens, lowercase, parse_special_tokens)
+        plain = tf.strings.regex_full_match(text, PLAIN)
+        text = tf.strings.regex_replace(text, ASCII_CONTROL, "")
+        rest = tf.where(~plain)  # (some, 1)
+        texts = tf.strings.regex_replace(tf.gather_nd(text, rest), CONTROL, "")
+        text = tf.tensor_scatter_nd_update(text, rest, texts)
+        if self._allows(allow_special):
+            for token, mark in MARKS.items():
+                text = tf.strings.regex_replace(text, rf"\[{token[1:-1]}\]", f" {mark} ")
+        if self.lowercase:
+            import tensorflow_text
 
-    def split_words(self, text):
+            texts = tf.strings.lower(tf.gather_nd(text, rest), "utf-8")
+            texts = tensorflow_text.normalize_utf8(texts, "NFD")
+            texts = tf.strings.regex_replace(texts, r"\p{Mn}", "")
+            text = tf.tensor_scatter_nd_update(tf.strings.lower(text), rest, texts)
+        return text
+
+    def split_words(self, text, allow_special=None):
         """Strings (batch,) -> ragged words (batch, (words)), cleaned as BERT does; in the graph."""
+        import tensorflow_text
+
+        text = self.clean(text, allow_special)
+        return tensorflow_text.regex_split(text, f"{SPACES}|{ALONE}", ALONE)
+
+    def to_ids(self, text, allow_special=None):
+        text = self._mark_long_words(self.clean(text, allow_special))
+        return self._piece_tokenizer().tokenize(text)
+
+    def _mark_long_words(self, text):
+        """Words of more than 100 characters become `[UNK]`; most batches have none."""
         import tensorflow as tf
         import tensorflow_text
 
-        text = tf.strings.regex_replace(text, CONTROL, "")
-        if self.parse_special_tokens:
-            for token, mark in MARKS.items():
-                text = tf.strings.regex_replace(text, rf"\[{token[1:-1]}\]", mark)
-        if self.lowercase:
-            text = tensorflow_text.normalize_utf8(tf.strings.lower(text, "utf-8"), "NFD")
-            text = tf.strings.regex_replace(text, r"\p{Mn}", "")
-        return tensorflow_text.regex_split(text, f"{SPACES}|{ALONE}", ALONE)
+        long = tf.strings.regex_full_match(text, LONG_WORD)
 
-    def tokenize(self, text):
-        import tensorflow as tf
+        def mark():
+            place = tf.where(long)
+            some = tf.gather_nd(text, place)
+            words = tensorflow_text.regex_split(some, f"{SPACES}|{ALONE}", ALONE)
+            flat = words.flat_values
+            too_long = tf.strings.length(flat, "UTF8_CHAR") > MAX_WORD
+            words = words.with_flat_values(tf.where(too_long, MARKS[UNK], flat))
+            joined = tf.strings.reduce_join(words, axis=-1, separator=" ")
+            return tf.tensor_scatter_nd_update(text, place, joined)
 
-        words = self.split_words(text)
-        flat = words.flat_values
-        too_long = tf.strings.length(flat, "UTF8_CHAR") > MAX_WORD
-        words = words.with_flat_values(tf.where(too_long, MARKS[UNK], flat))
-        return self._piece_tokenizer().tokenize(words).merge_dims(1, 2)
+        return tf.cond(tf.reduce_any(long), mark, lambda: text)
 
     def _piece_tokenizer(self):
         if self._pieces is None:
@@ -135,13 +190,33 @@ class WordPieceTokenizer(Tokenizer):
                     max_bytes_per_word=4 * MAX_WORD,
                     token_out_type=tf.int32,
                     unknown_token=MARKS[UNK],
-                    no_pretokenization=True,
                 )
         return self._pieces
 
-    def join_tokens(self, ids):
+    def spans(self, texts, allow_special=None):
         import tensorflow as tf
 
+        texts = check_texts(texts)
+        special = list(MARKS) if self._allows(allow_special) else []
+        with tf.device("CPU"):
+            batch = tf.constant(texts, tf.string)
+            cleaned = self.clean(batch, allow_special)
+            ids, starts, ends = self._piece_tokenizer().tokenize_with_offsets(cleaned)
+            aligned = Aligned(texts, special, lambda chars: self.clean(tf.constant(chars), False))
+            rows = zip(cleaned.numpy(), ids.to_list(), starts.to_list(), ends.to_list())
+            merged = [
+                merge_long_words(text.decode("utf-8"), row, self._continues, MAX_WORD)
+                for text, *row in rows
+            ]
+        return aligned.spans(merged, len(f" {MARKS[UNK]} ".encode()))
+
+    # === Ids to strings ===
+
+    def join_tokens(self, ids, spacing="natural"):
+        import tensorflow as tf
+
+        if spacing == "hugging_face":
+            return self._join_as_hugging_face(ids)
         dense = ids.to_tensor(self.pad_id)  # (batch, length)
         spaces = space_before(
             tf.gather(self._kinds, dense),
@@ -153,55 +228,53 @@ class WordPieceTokenizer(Tokenizer):
         pieces = tf.gather(texts, ids.flat_values + self.vocabulary_size * tf.cast(spaces, "int32"))
         return tf.strings.reduce_join(ids.with_flat_values(pieces), axis=-1)
 
+    def _join_as_hugging_face(self, ids):
+        """A space before each word, none before a full stop, comma, `!` or `?`."""
+        import tensorflow as tf
+
+        first = tf.ragged.range(ids.row_lengths(), row_splits_dtype=ids.row_splits.dtype) == 0
+        glued = [c or t in (*".?!,",) for t, c in zip(self.vocabulary, self._continues)]
+        later = [text if g else " " + text for text, g in zip(self._texts, glued)]
+        texts = tf.constant(later + list(self.vocabulary))
+        index = ids.flat_values + self.vocabulary_size * tf.cast(first.flat_values, "int32")
+        return tf.strings.reduce_join(ids.with_flat_values(tf.gather(texts, index)), axis=-1)
+
     def normalize(self, texts):
         """What `decode` aims at: texts cleaned, lower-cased if so set, runs of spaces made one."""
         import tensorflow as tf
 
         words = [" ".join(text.split()) for text in check_texts(texts)]
-        text = tf.strings.regex_replace(tf.constant(words, tf.string), CONTROL, "")
-        if self.lowercase:
-            import tensorflow_text
+        return [t.decode("utf-8") for t in self.clean(tf.constant(words), False).numpy()]
 
-            text = tensorflow_text.normalize_utf8(tf.strings.lower(text, "utf-8"), "NFD")
-            text = tf.strings.regex_replace(text, r"\p{Mn}", "")
-        return [text.decode("utf-8") for text in text.numpy()]
+    # === Files and configuration ===
 
     @classmethod
-    def read_options(cls, path):
+    def load(cls, path, **options):
+        tokenizer = super().load(path, **options)
+        config = {} if not Path(path).is_dir() else cls.read_options(path)
+        if "lowercase" not in {**config, **options} and is_cased(tokenizer.vocabulary):
+            options = {**config, **options, "lowercase": False}
+            tokenizer = cls(tokenizer.vocabulary, **options)
+        return tokenizer
+
+    @classmethod
+    def read_options(cls, folder):
         """The options in our own or in Hugging Face's `tokenizer_config.json`."""
-        if not path.exists():
-            return {}
-        config = json.loads(path.read_text(encoding="utf-8"))
+        options = super().read_options(folder)
+        config = read_json(Path(folder) / "tokenizer_config.json")
         if "do_lower_case" in config:
-            config.setdefault("lowercase", bool(config["do_lower_case"]))
-        return {k: config[k] for k in ("lowercase", "parse_special_tokens") if k in config}
+            options.setdefault("lowercase", bool(config["do_lower_case"]))
+        return options
 
     def get_config(self):
         return {
             **super().get_config(),
             "lowercase": self.lowercase,
-            "parse_special_tokens": self.parse_special_tokens,
+            "allow_special": self.allow_special,
         }
 
 
-def _learn_pieces(word_counts, size, min_count):
-    """At most `size` pieces of words, single characters first."""
-    if size <= 0 or not word_counts:
-        return []
-    from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib as learner
-
-    # The learner searches for the count from which on pieces are kept. Every word of that count
-    # is one, so `size` words bound it from below; four times fewer are ample from above.
-    counts = sorted(word_counts.values(), reverse=True)
-    lowest = counts[size] + 1 if size < len(counts) else min_count
-    highest = counts[min(size // 4, len(counts) - 1)]
-    pieces = learner.learn(
-        word_counts,
-        size,
-        [],
-        lower_thresh=max(lowest, min_count),
-        upper_thresh=max(highest, lowest, min_count),
-        max_token_length=24,
-        max_unique_chars=max(1, size // 4),
-    )
-    return pieces[:size]
+def is_cased(vocabulary):
+    """Whether a vocabulary has words that only text with its case kept can have."""
+    words = [t for t in vocabulary if not (t.startswith("[") and t.endswith("]"))]
+    return any(word != word.lower() for word in words)

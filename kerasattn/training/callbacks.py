@@ -3,7 +3,42 @@
 import keras
 
 
-class AnnealWeight(keras.callbacks.Callback):
+class StepCallback(keras.callbacks.Callback):
+    """Tells its subclasses which step of the whole training a batch begins.
+
+    Steps are those that `optimizer.iterations` counts, over several calls of `fit` and, with a
+    checkpoint, over several processes: what follows from the step alone goes on where it was.
+
+    Example:
+
+    >>> import keras
+    >>> import numpy as np
+    >>> from kerasattn.training import StepCallback
+    >>> class Announce(StepCallback):
+    ...     def on_train_batch_begin(self, batch, logs=None):
+    ...         print("step", self.step_at(batch))
+    >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    >>> model.compile("sgd", "mse", jit_compile=False)
+    >>> x = np.zeros((1, 1))
+    >>> _ = model.fit(x, x, epochs=2, verbose=0, callbacks=[Announce()])
+    step 0
+    step 1
+    """
+
+    def on_epoch_begin(self, epoch, logs=None):
+        # Read once an epoch: it waits for the device.
+        self._epoch_start = int(self.model.optimizer.iterations)
+
+    def step_at(self, batch):
+        """The step, counted from 0, of a batch of the epoch.
+
+        With `steps_per_execution` Keras tells the first batch of each execution alone.
+        """
+        accumulated = getattr(self.model.optimizer, "gradient_accumulation_steps", None) or 1
+        return self._epoch_start + batch // accumulated
+
+
+class AnnealWeight(StepCallback):
     """Raises the weight of a loss from step to step, once or in cycles.
 
     Within a cycle the weight goes linearly from `start` to `end` over the first `ramp` of the
@@ -70,13 +105,8 @@ class AnnealWeight(keras.callbacks.Callback):
         self._targets = _layers_with(self.model, self.attribute, self.layers)
         self._current = None
 
-    def on_epoch_begin(self, epoch, logs=None):
-        # Read once an epoch: on JAX the optimizer's variables are not kept up to date in between.
-        self._epoch_start = int(self.model.optimizer.iterations)
-
     def on_train_batch_begin(self, batch, logs=None):
-        accumulated = getattr(self.model.optimizer, "gradient_accumulation_steps", None) or 1
-        self._set(self.value(self._epoch_start + batch // accumulated))
+        self._set(self.value(self.step_at(batch)))
 
     def on_epoch_end(self, epoch, logs=None):
         if logs is not None:
@@ -85,10 +115,6 @@ class AnnealWeight(keras.callbacks.Callback):
     def _set(self, value):
         if value == self._current:
             return
-        # On JAX the training state lives outside the variables until it is synced.
-        sync = getattr(self.model, "jax_state_sync", None)
-        if sync is not None:
-            sync()
         for layer in self._targets:
             getattr(layer, self.attribute).assign(value)
         self._current = value

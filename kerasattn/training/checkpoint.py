@@ -63,13 +63,13 @@ class ResumableCheckpoint(keras.callbacks.Callback):
 
     def restore(self, model):
         """Sets a built and compiled model to the file's state; returns the steps done."""
-        self.steps, self.history = restore(model, self.path)
+        self.steps, self.history = restore_checkpoint(model, self.path)
         self._saved = self.steps
         return self.steps
 
     def save(self):
         """Writes the file."""
-        save(self.model, self.path, self.steps, self.history)
+        save_checkpoint(self.model, self.path, self.steps, self.history)
         self._saved = self.steps
 
     def parts(self, total_steps, steps_per_epoch):
@@ -145,7 +145,7 @@ class ResumableCheckpoint(keras.callbacks.Callback):
         self._handlers = {}
 
 
-def save(model, path, steps, history):
+def save_checkpoint(model, path, steps, history):
     """Writes the state of a compiled model to one file, which is replaced as a whole.
 
     Args:
@@ -156,6 +156,18 @@ def save(model, path, steps, history):
 
     Raises:
         ValueError: if the file can't be written.
+
+    Example:
+
+    >>> import os, tempfile
+    >>> import keras
+    >>> from kerasattn.training import restore_checkpoint, save_checkpoint
+    >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    >>> model.compile("adam", "mse")
+    >>> path = os.path.join(tempfile.mkdtemp(), "training.npz")
+    >>> save_checkpoint(model, path, steps=7, history=[])
+    >>> restore_checkpoint(model, path)
+    (7, [])
     """
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
@@ -180,8 +192,8 @@ def save(model, path, steps, history):
         raise ValueError(f"The checkpoint {path} can't be written: {error.strerror}.") from None
 
 
-def restore(model, path):
-    """Sets a model's weights, optimizer and random seeds to what `save` wrote.
+def restore_checkpoint(model, path):
+    """Sets a model's weights, optimizer and random seeds to what `save_checkpoint` wrote.
 
     Args:
         model: a model built and compiled as the one that was saved.
@@ -193,6 +205,18 @@ def restore(model, path):
     Raises:
         ValueError: if the file is missing, damaged, or of another model; the model is then
             left as it was.
+
+    Example:
+
+    >>> import os, tempfile
+    >>> import keras
+    >>> from kerasattn.training import restore_checkpoint, save_checkpoint
+    >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    >>> model.compile("adam", "mse")
+    >>> path = os.path.join(tempfile.mkdtemp(), "training.npz")
+    >>> save_checkpoint(model, path, steps=7, history=[])
+    >>> restore_checkpoint(model, path)
+    (7, [])
     """
     path = Path(path)
     try:

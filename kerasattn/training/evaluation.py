@@ -133,7 +133,7 @@ def rate_bits(model, sentences):
         token_ids = model.tokenizer.encode(list(sentences), max_length=model.max_length)
         inputs = {"token_ids": token_ids, "padding_mask": token_ids != model.pad_id}
         found = parts.predict(inputs, batch_size=BATCH, verbose=0)
-        bits = [float(np.mean(gaussian.kl(*pair))) / math.log(2) for pair in found]
+        bits = [float(np.mean(gaussian.kl(*pair[:2]))) / math.log(2) for pair in found]
     else:
         bits = [math.log2(layer.codebook_size) for layer in layers]
     scores = {"total": sum(bits), "layers": bits}

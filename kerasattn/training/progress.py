@@ -17,6 +17,8 @@ class Progress(keras.callbacks.Callback):
 
     Attributes:
         step_seconds: list of float, the time of each step of this process.
+        gap_seconds: list of float, what passed between one step and the next: waiting for data,
+            callbacks, checkpoints, the ends of epochs.
 
     Example:
     >>> import sys
@@ -36,23 +38,46 @@ class Progress(keras.callbacks.Callback):
         self.stream = stream or sys.stdout
         self.terminal = self.stream.isatty()
         self.every = 1.0 if self.terminal else every
-        self.step_seconds = []
+        self.step_seconds, self.gap_seconds = [], []
+        self._ended = None
         self._printed = time.monotonic()
 
     def steady_seconds(self):
         """The mean time of a step without those that compiled something: above 5 medians."""
+        steady, _ = self._steady_and_compiling()
+        return sum(steady) / len(steady) if steady else None
+
+    def steps_within(self, seconds, shapes=1):
+        """How many more steps there is time for, as the steps so far went.
+
+        Args:
+            seconds: float, the time there is.
+            shapes: int >= 1, the shapes that batches have. Each is compiled once: time is set
+                aside for those that have not come yet.
+        """
+        steady, compiling = self._steady_and_compiling()
+        if not steady:
+            raise ValueError("No step has been taken yet that tells how long one takes.")
+        later = max(0, shapes - len(compiling))
+        if compiling:
+            seconds -= later * sum(compiling) / len(compiling)
+        gap = sum(self.gap_seconds) / max(1, len(self.gap_seconds))
+        return max(0, int(seconds / (sum(steady) / len(steady) + gap)))
+
+    def _steady_and_compiling(self):
+        """The times of steps, and of those that compiled something: above 5 medians."""
         ordered = sorted(self.step_seconds)
-        if not ordered:
-            return None
-        limit = 5 * ordered[len(ordered) // 2]
+        limit = 5 * ordered[len(ordered) // 2] if ordered else 0.0
         steady = [seconds for seconds in ordered if seconds <= limit]
-        return sum(steady) / len(steady)
+        return steady, ordered[len(steady) :]
 
     def on_train_batch_begin(self, batch, logs=None):
         self._began = time.monotonic()
+        if self._ended is not None:
+            self.gap_seconds.append(self._began - self._ended)
 
     def on_train_batch_end(self, batch, logs=None):
-        now = time.monotonic()
+        now = self._ended = time.monotonic()
         self.step_seconds.append(now - self._began)
         self.step += 1
         if now - self._printed >= self.every or self.step >= self.total_steps:
@@ -64,7 +89,8 @@ class Progress(keras.callbacks.Callback):
             print(file=self.stream)
 
     def _print(self, logs):
-        left = (self.total_steps - self.step) * self.steady_seconds()
+        gap = sum(self.gap_seconds) / max(1, len(self.gap_seconds))
+        left = (self.total_steps - self.step) * (self.steady_seconds() + gap)
         metrics = ", ".join(f"{name} {float(value):.3f}" for name, value in logs.items())
         line = f"step {self.step} of {self.total_steps}, {metrics}, {left:.0f} s left"
         end = "" if self.terminal else "\n"

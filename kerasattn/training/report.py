@@ -9,7 +9,7 @@ def to_markdown(report, texts, pictures):
 
     Args:
         report: dict, the scores of `evaluation.evaluate`, and `parameters`, `sentences` (numbers
-            of `training`, `held_out` and `rebuilt`), `seconds` and `settings`, dicts.
+            of `training`, `trained_on`, `held_out` and `rebuilt`), `seconds` and `settings`, dicts.
         texts: dict, the texts of `evaluation.evaluate`.
         pictures: names of picture files beside the page.
 
@@ -43,7 +43,8 @@ def to_markdown(report, texts, pictures):
     edits = [f"result {i + 1}" for i in range(6)]
     parts = [
         "# UniVAE",
-        f"{sizes['training']:,} sentences to train on, {sizes['held_out']:,} held out, "
+        f"{sizes['training']:,} sentences, {sizes['trained_on']:,} of them of a length that was "
+        f"trained on, {sizes['held_out']:,} held out, "
         f"{sizes['rebuilt']:,} of these rebuilt; {report['parameters']:,} parameters, "
         f"{layers} latents.",
         "## Numbers",

@@ -2,20 +2,20 @@
 
 import math
 
-import keras
+from kerasattn.training.callbacks import StepCallback
 
 
-class WarmupCosine(keras.callbacks.Callback):
+class WarmupCosine(StepCallback):
     """Raises the learning rate linearly, then lowers it along a cosine, to `final` of the peak.
 
     As a callback it may be told the number of steps after training has begun, which a schedule
-    compiled into the step may not, and it goes on where a resumed run was.
+    compiled into the step may not. The rate is a function of `optimizer.iterations` alone, so that
+    training which was stopped and resumed goes on as if it was not.
 
     Args:
         peak: float > 0, the highest learning rate.
         total_steps: int >= 1, steps of the whole training; the attribute may be changed.
         warmup_steps: int >= 0, until the peak is reached.
-        done: int >= 0, steps that were done before.
         final: float in [0, 1], the share of the peak at the end.
 
     Raises:
@@ -30,7 +30,7 @@ class WarmupCosine(keras.callbacks.Callback):
     Source: https://arxiv.org/abs/1608.03983, equation 5.
     """
 
-    def __init__(self, peak, total_steps, warmup_steps=0, done=0, final=0.01):
+    def __init__(self, peak, total_steps, warmup_steps=0, final=0.01):
         super().__init__()
         if not (peak > 0 and total_steps >= 1 and warmup_steps >= 0 and 0 <= final <= 1):
             raise ValueError(
@@ -38,7 +38,7 @@ class WarmupCosine(keras.callbacks.Callback):
                 f"[0, 1], got {peak}, {total_steps}, {warmup_steps} and {final}."
             )
         self.peak, self.total_steps, self.warmup_steps = peak, total_steps, warmup_steps
-        self.step, self.final = done, final
+        self.final = final
 
     def rate(self, step):
         """The learning rate of a step, counted from 0."""
@@ -50,5 +50,4 @@ class WarmupCosine(keras.callbacks.Callback):
         return self.peak * (self.final + (1 - self.final) * cosine)
 
     def on_train_batch_begin(self, batch, logs=None):
-        self.model.optimizer.learning_rate = self.rate(self.step)
-        self.step += 1
+        self.model.optimizer.learning_rate = self.rate(self.step_at(batch))

@@ -29,6 +29,17 @@ class Format:
             out any of them, whatever the file holds.
         tells: function of the config and the names of the tensors in the file: whether these are
             the family's, where families share a kind of config.
+
+    Example:
+    >>> import tempfile
+    >>> from kerasattn.models import RoFormer
+    >>> from kerasattn.weights import find_format
+    >>> model = RoFormer(20, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8)
+    >>> folder = tempfile.mkdtemp()
+    >>> model.save_pretrained(folder)
+    >>> form, config = find_format(folder, RoFormer.formats)
+    >>> form.describes(folder), config["hidden_size"]
+    (True, 8)
     """
 
     name: str
@@ -97,6 +108,17 @@ def find_format(folder, formats):
 
     Raises:
         ValueError: saying what was looked for and what is there.
+
+    Example:
+    >>> import tempfile
+    >>> from kerasattn.models import RoFormer
+    >>> from kerasattn.weights import find_format
+    >>> model = RoFormer(20, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8)
+    >>> folder = tempfile.mkdtemp()
+    >>> model.save_pretrained(folder)
+    >>> form, config = find_format(folder, RoFormer.formats)
+    >>> form.describes(folder), config["hidden_size"]
+    (True, 8)
     """
     folder = pathlib.Path(folder)
     if not folder.is_dir():

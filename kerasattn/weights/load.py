@@ -18,6 +18,13 @@ class LoadReport:
         mismatched: text for each tensor of another shape, or that differs from its tied twin.
         fresh: paths of variables that were to keep their new values.
         left_out: names of tensors in the file that belong to parts which the model leaves out.
+
+    Example:
+    >>> from kerasattn.weights import LoadReport
+    >>> print(LoadReport("model.safetensors", loaded=["a"], fresh=["b"]))
+    model.safetensors: 1 variables loaded.
+    1 newly initialized:
+      b
     """
 
     source: str
@@ -71,6 +78,19 @@ def load_weights(model, table, source, strict=True, fresh=(), optional=(), new=(
     Raises:
         ValueError: listing all that is missing, unused or mismatched, if strict; for a file that
             turns out to be corrupt.
+
+    Example:
+    >>> import tempfile
+    >>> import keras
+    >>> from kerasattn.weights import Rule, SafetensorsSource, Table, load_weights, save_safetensors
+    >>> dense = keras.layers.Dense(1, name="dense")
+    >>> dense.build((None, 2))
+    >>> table = Table((Rule("dense/kernel", "weight", "transpose"), Rule("dense/bias", "bias")))
+    >>> folder = tempfile.mkdtemp()
+    >>> save_safetensors(dense, table, folder)
+    >>> with SafetensorsSource(f"{folder}/model.safetensors") as source:
+    ...     load_weights(dense, table, source).complete
+    True
     """
     report = LoadReport(str(source.path))
     names = set(source.names)

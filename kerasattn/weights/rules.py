@@ -28,6 +28,13 @@ class Transform:
         part: int or None, which part of the foreign tensor ours is. Parts of one tensor have the
             same name, and are saved joined.
         axis: int, along which axis of the foreign tensor.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.weights import Rule, Transform
+    >>> halved = Transform(load=lambda array: array / 2, save=lambda array: array * 2)
+    >>> Rule("scale", "layer.scale", halved).load(np.array([4.0])).tolist()
+    [2.0]
     """
 
     load: Callable

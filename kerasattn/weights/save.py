@@ -34,7 +34,18 @@ def replacing(path):
 
 
 def save_json(value, path):
-    """Writes an object as JSON, atomically."""
+    """Writes an object as JSON, atomically.
+
+    Example:
+    >>> import os, tempfile
+    >>> from kerasattn.weights import save_json
+    >>> path = os.path.join(tempfile.mkdtemp(), "config.json")
+    >>> save_json({"hidden_size": 8}, path)
+    >>> print(open(path).read())
+    {
+      "hidden_size": 8
+    }
+    """
     with replacing(path) as temporary:
         text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
         temporary.write_text(text + "\n", encoding="utf-8")
@@ -52,6 +63,19 @@ def save_safetensors(model, table, folder, extra=None):
     Raises:
         ValueError: for variables that the table has no rule for, two with the same name, or a
             folder that cannot be written.
+
+    Example:
+    >>> import tempfile
+    >>> import keras
+    >>> from kerasattn.weights import Rule, SafetensorsSource, Table, load_weights, save_safetensors
+    >>> dense = keras.layers.Dense(1, name="dense")
+    >>> dense.build((None, 2))
+    >>> table = Table((Rule("dense/kernel", "weight", "transpose"), Rule("dense/bias", "bias")))
+    >>> folder = tempfile.mkdtemp()
+    >>> save_safetensors(dense, table, folder)
+    >>> with SafetensorsSource(f"{folder}/model.safetensors") as source:
+    ...     load_weights(dense, table, source).complete
+    True
     """
     arrays, parts, axes = {}, {}, {}
     unknown = []

@@ -14,6 +14,19 @@ class Source:
     """Tensors by name: `names`, `shape(name)` without reading the tensor, `read(name)`.
 
     `path` is what errors call it. Sources are context managers that close their files.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.weights import Source
+    >>> class InMemory(Source):
+    ...     names = ("a",)
+    ...     def shape(self, name):
+    ...         return (2,)
+    ...     def read(self, name):
+    ...         return np.zeros(2)
+    >>> with InMemory("memory") as source:
+    ...     "a" in source, source.read("a").shape
+    (True, (2,))
     """
 
     def __init__(self, path):
@@ -125,6 +138,17 @@ class SafetensorsSource(Files):
     Raises:
         ValueError: for a file that is truncated, corrupt or missing, or an index that points
             outside its folder or at shards without the tensors it says.
+
+    Example:
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> import safetensors.numpy
+    >>> from kerasattn.weights import SafetensorsSource
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+    >>> safetensors.numpy.save_file({"a": np.zeros((2, 3))}, path)
+    >>> with SafetensorsSource(path) as source:
+    ...     list(source.names), tuple(source.shape("a"))
+    (['a'], (2, 3))
     """
 
     file = SafetensorsFile
@@ -135,6 +159,16 @@ class NpzSource(Source):
 
     Raises:
         ValueError: for a file that is truncated, corrupt or missing, or holds Python objects.
+
+    Example:
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from kerasattn.weights import NpzSource
+    >>> path = os.path.join(tempfile.mkdtemp(), "weights.npz")
+    >>> np.savez(path, a=np.zeros((2, 3)))
+    >>> with NpzSource(path) as source:
+    ...     list(source.names), tuple(source.shape("a"))
+    (['a'], (2, 3))
     """
 
     def __init__(self, path):

@@ -185,6 +185,82 @@ def test_stopped_and_resumed_is_as_if_it_was_not(example, small, tmp_path, monke
     variables = [model.weights + model.optimizer.variables for model in (whole, parts)]
     for a, b in zip(*variables, strict=True):
         np.testing.assert_array_equal(a, b, err_msg=a.path)
+    # The checkpoints have the states of the random generators besides.
+    states = [np.load(folder / "training.npz") for folder in (small, tmp_path)]
+    names = [name for name, _ in json.loads(states[0]["about"].tobytes())["variables"]]
+    assert sum("seed_generator" in name for name in names) >= 4
+    assert set(states[0]) == set(states[1])
+    for i, name in enumerate(names):
+        a, b = (state[f"variable_{i}"] for state in states)
+        np.testing.assert_array_equal(a, b, err_msg=name)
+
+
+def test_a_timed_run_goes_on_with_the_rest_of_its_time(example, corpus, tmp_path, monkeypatch):
+    """Stopped while it finds out how fast it is, it knows later what it has spent."""
+    original, budgets = ResumableCheckpoint.on_train_batch_end, []
+
+    def stop_at_6(self, batch, logs=None):
+        if self.steps == 5:
+            self._on_signal(2, None)
+        original(self, batch, logs)
+
+    def planned(self, seconds, shapes=1):
+        budgets.append((seconds, len(self.step_seconds)))
+        raise StopIteration
+
+    monkeypatch.setitem(example.SMALL, "steps", None)
+    monkeypatch.setattr(example.Progress, "steps_within", planned)
+    options = ["--small", "--minutes", "5", "--corpus", str(corpus), "--output", str(tmp_path)]
+    with monkeypatch.context() as patch:
+        patch.setattr(ResumableCheckpoint, "on_train_batch_end", stop_at_6)
+        assert example.main(options) == 130
+    kept = json.loads((tmp_path / "settings.json").read_text())
+    assert kept["steps"] is None and kept["trial_steps"] == 10 and kept["trained_seconds"] > 0
+    assert not budgets
+    with pytest.raises(StopIteration):
+        example.main(["--output", str(tmp_path), "--resume"])
+    ((seconds, steps),) = budgets
+    assert steps == 10 - 6
+    assert 0 < seconds < 5 * 60 - kept["trained_seconds"]
+
+
+def test_stopped_before_the_first_checkpoint(example, small, tmp_path, monkeypatch, capsys):
+    """A power cut in the first steps leaves settings alone: there is nothing to lose."""
+    (tmp_path / "settings.json").write_bytes((small / "settings.json").read_bytes())
+    started = []
+
+    def train(model, token_ids, settings, checkpoint, keep_settings):
+        started.append(checkpoint.steps)
+        raise StopIteration
+
+    monkeypatch.setattr(example, "train", train)
+    with pytest.raises(StopIteration):
+        example.main(["--output", str(tmp_path), "--resume"])
+    assert started == [0]
+    assert "before its first checkpoint: it starts anew" in capsys.readouterr().out
+
+
+# === Sentences ===
+
+
+def test_no_sentence_is_on_both_sides_of_the_split(example, tmp_path):
+    """Not in another case either, which the tokenizer does not tell apart."""
+    texts = [f"How are you, number {i}?" for i in range(60)]
+    path = tmp_path / "corpus.txt"
+    path.write_text("\n".join([*texts, *(text.lower() for text in texts), *map(str.upper, texts)]))
+    settings = {**example.DEFAULTS, "corpus": str(path), "held_out": 20}
+    training, held_out = example.read_corpus(settings)
+    assert len(training) == 54 and len(held_out) == 6
+    tokenizer = example.make_tokenizer(settings, training)
+    assert not set(tokenizer.normalize(training)) & set(tokenizer.normalize(held_out))
+    assert tokenizer.normalize(training) == training
+    assert len(set(training + held_out)) == 60
+
+
+def test_the_split_of_characters_is_that_of_the_sentences_as_they_are(example, corpus):
+    sentences = corpus.read_text(encoding="utf-8").split("\n")
+    settings = {**example.DEFAULTS, "corpus": str(corpus), "held_out": 20}
+    assert example.read_corpus(settings) == example.data.train_test_split(sentences, 19, 0)
 
 
 # === Bad input: one clear line each ===
@@ -229,6 +305,28 @@ def test_start_from_what_is_no_model(example, capsys, tmp_path, corpus):
     assert str(tmp_path) in _complaint(example, capsys, *options, tmp_path)
 
 
+def test_start_from_a_roformer(example, tmp_path, corpus, monkeypatch):
+    """A folder of weights with its vocabulary: trained on from there, under its settings."""
+    folder = SCRIPT.parents[1] / "tests" / "golden" / "models" / "roformer_mlm_emb16"
+
+    class Trained(Exception):
+        pass
+
+    def no_more(model, folder):
+        raise Trained(model)
+
+    monkeypatch.setattr(example, "export_latent_text", no_more)
+    options = ["--small", "--steps", "2", "--corpus", corpus, "--from", folder]
+    with pytest.raises(Trained) as stopped:
+        example.main([*map(str, options), "--output", str(tmp_path)])
+    model = stopped.value.args[0]
+    config = json.loads((folder / "config.json").read_text())
+    assert model.get_config()["num_layers"] == config["num_hidden_layers"]
+    assert model.get_config()["uniformity_weight"] == example.DEFAULTS["uniformity_weight"]
+    assert model.tokenizer.vocabulary[5:8] == folder.joinpath("vocab.txt").read_text().split()[5:8]
+    assert int(model.optimizer.iterations) == 2
+
+
 def test_a_truncated_model(example, capsys, tmp_path, corpus, small):
     whole = (small / "model.keras").read_bytes()
     for size in (0, 1000, len(whole) // 2, len(whole) - 1):
@@ -250,7 +348,6 @@ def test_resume_needs_a_run(example, capsys, tmp_path, small, corpus):
     copy = tmp_path / "copy"
     copy.mkdir()
     (copy / "settings.json").write_bytes((small / "settings.json").read_bytes())
-    assert "no checkpoint" in _complaint(example, capsys, "--resume", "--output", copy)
     whole = (small / "training.npz").read_bytes()
     (copy / "training.npz").write_bytes(whole[: len(whole) // 2])
     assert "truncated" in _complaint(example, capsys, "--resume", "--output", copy)
@@ -260,6 +357,14 @@ def test_resume_needs_a_run(example, capsys, tmp_path, small, corpus):
     "options, complaint",
     [
         (["--steps", "0"], "--steps must be at least 1"),
+        (["--learning-rate", "0"], "--learning-rate must be above 0, got 0.0"),
+        (["--learning-rate", "nan"], "--learning-rate must be a finite number"),
+        (["--minutes", "0"], "--minutes must be above 0"),
+        (["--minutes", "inf"], "--minutes must be a finite number"),
+        (["--seed", "-1"], "--seed must be at least 0, got -1"),
+        (["--seed", str(2**32)], "between 0 and 2**32 - 1"),
+        (["--dropout", "1"], "dropout must be in"),
+        (["--num-heads", "0"], "--num-heads must be at least 1"),
         (["--latent", "cauchy"], "invalid choice"),
         (["--num-latent-layers", "3"], "num_latent_layers must be from 1 to num_layers - 1 = 2"),
         (["--hidden-dim", "31"], "must divide hidden_dim"),
@@ -269,3 +374,46 @@ def test_resume_needs_a_run(example, capsys, tmp_path, small, corpus):
 def test_settings_that_do_not_go(example, capsys, tmp_path, corpus, options, complaint):
     options = ["--small", "--corpus", corpus, "--output", tmp_path / "out", *options]
     assert complaint in _complaint(example, capsys, *options)
+
+
+def test_options_that_the_model_to_start_from_contradicts(example, capsys, tmp_path, corpus, small):
+    """It keeps what it was made with, and says so rather than doing something else."""
+    options = ["--corpus", corpus, "--output", tmp_path / "out", "--from", small / "model.keras"]
+    for given, own in (
+        (["--latent", "gaussian"], "--latent vmf"),
+        (["--length", "conditioned"], "--length fixed"),
+        (["--latent-dim", "5", "--kappa", "3"], "--kappa 128.0, --latent-dim 8"),
+        (["--max-length", "9"], "--max-length 22"),
+        (["--dropout", "0.5"], "--dropout 0.0"),
+    ):
+        line = _complaint(example, capsys, *options, *given)
+        assert f"The model has {own}" in line
+    folder = SCRIPT.parents[1] / "tests" / "golden" / "models" / "roformer_mlm_emb16"
+    line = _complaint(example, capsys, *options[:-1], folder, "--num-layers", "7")
+    assert "The model has --num-layers 3" in line
+
+
+def test_settings_are_those_of_the_model_to_start_from(
+    example, tmp_path, corpus, small, monkeypatch
+):
+    def train(*arguments):
+        raise StopIteration
+
+    monkeypatch.setattr(example, "train", train)
+    options = ["--corpus", corpus, "--output", tmp_path, "--from", small / "model.keras"]
+    with pytest.raises(StopIteration):
+        example.main([str(option) for option in options])
+    settings = json.loads((tmp_path / "settings.json").read_text())
+    config = load_model(small / "model.keras").get_config()
+    for name in ("num_layers", "hidden_dim", "latent_dim", "kappa", "max_length", "latent"):
+        assert settings[name] == config[name], name
+    assert settings["hidden_dim"] != example.DEFAULTS["hidden_dim"]
+
+
+def test_a_full_disk(example, capsys, tmp_path, corpus, monkeypatch):
+    def full(path, content):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(example, "write_whole", full)
+    line = _complaint(example, capsys, "--small", "--corpus", corpus, "--output", tmp_path)
+    assert "settings.json: No space left on device" in line

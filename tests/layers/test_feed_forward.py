@@ -17,7 +17,13 @@ def x(batch, length, dim=6):
 def test_layer(gated):
     check_layer(
         FeedForward,
-        {"intermediate_dim": 10, "output_dim": 4, "gated": gated, "activation": "gelu_tanh"},
+        {
+            "intermediate_dim": 10,
+            "output_dim": 4,
+            "gated": gated,
+            "activation": "gelu_tanh",
+            "dropout": 0.3,
+        },
         x,
         config_errors=[
             ({"intermediate_dim": 0}, "at least 1, got intermediate_dim=0"),

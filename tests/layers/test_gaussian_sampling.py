@@ -28,6 +28,22 @@ def test_adds_the_weighted_divergence(training):
     assert (np.abs(np.asarray(z) - 1).max() > 0.1) == training
 
 
+@pytest.mark.parametrize("free_bits", [0.0, 0.5])
+def test_rows_that_do_not_count_cost_nothing(free_bits):
+    """The same as without them; and nothing where no row counts, but the free bits."""
+    rng = np.random.default_rng(0)
+    mean, log_var = rng.normal(size=(2, 4, 3)).astype("float32")
+    rows = np.array([True, False, True, False])
+    layer = layers.GaussianSampling(free_bits=free_bits)
+    z = layer(mean, log_var, rows, training=True)
+    found = float(layer.losses[0])
+    layer(mean[rows], log_var[rows], training=True)
+    assert found == pytest.approx(float(layer.losses[0]), rel=1e-5)
+    assert tuple(z.shape) == (4, 3)
+    layer(mean, log_var, np.zeros(4, bool), training=True)
+    assert float(layer.losses[0]) == pytest.approx(3 * free_bits * np.log(2), abs=1e-6)
+
+
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
 @pytest.mark.parametrize("log_var", [0.0, 100.0, -100.0])
 def test_mixed_precision_is_finite_and_the_loss_in_float32(policy, log_var):

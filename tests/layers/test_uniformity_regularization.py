@@ -26,13 +26,13 @@ def test_layer():
     )
 
 
-def test_the_loss_is_there_in_training_alone():
+@pytest.mark.parametrize("training", [True, False])
+def test_the_loss_counts_in_training_and_evaluation(training):
+    """As those of the other latents do."""
     layer = layers.UniformityRegularization(0.5, concentration=2.0)
     z, rows = unit(5, 3), np.array([True, True, False, True, True])
-    layer(z, rows, training=True)
+    layer(z, rows, training=training)
     assert float(layer.losses[0]) == pytest.approx(0.5 * float(uniformity(z[rows], 2.0)), abs=1e-6)
-    layer(z, rows, training=False)
-    assert not layer.losses
 
 
 def test_spreads_what_stands_close_together():

@@ -104,17 +104,3 @@ def test_bad_dim():
         layers.VonMisesFisherSampling(1.0)(np.ones((3, 1), "float32"))
     with pytest.raises(ValueError, match="at least 2"):
         layers.VonMisesFisherSampling(1.0)(keras.Input((None,)))
-
-
-def test_a_share_of_the_draws_is_uniform():
-    mu = np.zeros((20000, 8), "float32")
-    mu[:, 0] = 1
-    layer = layers.VonMisesFisherSampling(1e4, uniform_share=0.25, seed=0)
-    z = np.asarray(layer(mu, training=True))
-    np.testing.assert_allclose(np.linalg.norm(z, axis=1), 1, atol=1e-5)
-    far = z[:, 0] < 0.9  # of uniform draws all but 4e-4
-    assert far.mean() == pytest.approx(0.25, abs=0.01)
-    assert np.abs(z[far].mean(0)).max() < 0.02
-    assert layer.kl(8) < 0.8 * layers.VonMisesFisherSampling(1e4).kl(8)
-    with pytest.raises(ValueError, match="uniform_share must be from 0 to below 1"):
-        layers.VonMisesFisherSampling(1.0, uniform_share=1.0)

@@ -42,6 +42,68 @@ def test_training_reaches_the_layers(jit):
     assert array(nested(ids, training=True)).std() > 0.5
 
 
+class Compiled(Counting):
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        return ops.mean(y_pred)
+
+
+WRONG = [
+    ([[1, 5]], "ids from 0 to 4, got 5"),
+    (np.array([[1, -1]]), "ids from 0 to 4, got -1"),
+    ({"token_ids": np.array([[1, 2], [3, 7]])}, "ids from 0 to 4, got 7"),
+    (np.array([[1.5]]), "takes integers, got the dtype float"),
+]
+
+
+@pytest.mark.parametrize("wrong, message", WRONG)
+def test_ids_are_checked_before_they_are_tensors(wrong, message):
+    """A compiled step reads garbage for an id beyond its table, and says nothing."""
+    model = Compiled()
+    model.compile("sgd", jit_compile=False)
+    for method in (
+        model.fit,
+        model.evaluate,
+        model.predict,
+        model.train_on_batch,
+        model.test_on_batch,
+        model.predict_on_batch,
+        lambda ids: model.fit(np.ones((1, 2), "int32"), validation_data=(ids,), verbose=0),
+    ):
+        with pytest.raises(ValueError, match=message):
+            method(wrong)
+
+
+def test_lists_of_ids_train_as_arrays_do():
+    model = Compiled()
+    model.compile(keras.optimizers.SGD(0.0), run_eagerly=True)
+    for ids in ([[1, 2]], {"token_ids": [[1, 2]]}):
+        expected = model.evaluate(np.array([[1, 2]]), verbose=0)
+        assert model.evaluate(ids, verbose=0) == expected
+        assert np.isfinite(model.fit(ids, verbose=0).history["loss"]).all()
+        assert model.predict(ids, verbose=0).shape == (1, 2, 400)
+
+
+def test_a_file_keeps_what_compile_was_told():
+    """ "auto" is for the machine that loads to decide."""
+    for given, kept in (("auto", "auto"), (False, False), (True, True)):
+        model = Compiled()
+        model.compile("sgd", jit_compile=given)
+        assert model.get_compile_config()["jit_compile"] == kept
+        again = Compiled()
+        again.compile_from_config(model.get_compile_config())
+        assert again.jit_compile == model.jit_compile
+
+
+def test_hidden_states_are_made_once():
+    model = Counting()
+    model._hidden = [model.layers[1].output]
+    first = model.hidden_states([[1, 2]])
+    count = len(model.layers)
+    assert model._hidden_model is model._hidden_model
+    np.testing.assert_array_equal(array(model.hidden_states([[1, 2]])[0]), array(first[0]))
+    assert len(model.layers) == count
+
+
 def test_inputs():
     model = Counting()
     expected = array(model({"token_ids": np.array([[1, 2]]), "other": None}))

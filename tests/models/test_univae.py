@@ -31,6 +31,8 @@ KINDS = {
     "unreduced": dict(latent=None, latent_dim=None),
     "bert": dict(latent="vmf", backbone="bert", embedding_dim=6),
     "conditioned": dict(latent="vmf", length="conditioned"),
+    "uniformity": dict(latent="vmf", uniformity_weight=0.2),
+    "guided": dict(latent="vmf", prior_share=0.3, word_dropout=0.3),
 }
 IDS = np.array([[2, 5, 6, 7, 8, 9, 3], [2, 5, 3, 0, 0, 0, 0], [2, 9, 10, 11, 3, 0, 0]], "int32")
 LENGTHS = np.array([7, 3, 5], "int32")
@@ -268,6 +270,58 @@ def test_the_gaussian_pays_its_divergence(options):
     assert results["kl"] == pytest.approx(kl, abs=1e-4)
 
 
+@pytest.mark.parametrize("kind", ["gaussian", "quantized", "uniformity"])
+def test_rows_of_padding_cost_nothing(kind):
+    """Nor do they move a codebook: what fills up a batch is no sentence."""
+    model = new(**KINDS[kind], dropout=0.0)
+    filled = np.concatenate([IDS, np.zeros((5, 7), "int32")])
+    masked = {"token_ids": np.where(filled == 0, 12, filled), "padding_mask": filled != 0}
+    expected = evaluated(model, IDS)
+    for ids in (filled, masked):
+        for name, value in evaluated(model, ids).items():
+            assert value == pytest.approx(expected[name], abs=1e-5), name
+    assert np.isfinite(list(evaluated(model, filled[3:]).values())).all()
+    if kind == "quantized":
+        books = []
+        for ids in (IDS, filled):
+            keras.utils.set_random_seed(7)
+            model = new(**KINDS[kind], dropout=0.0)
+            for _ in range(3):
+                model(ids, training=True)
+            # Of codes that stand at one place either may be taken: compare what they hold in all.
+            books.append([array(q.sums).sum(axis=0) for q in model.quantizers])
+        np.testing.assert_allclose(books[1], books[0], atol=1e-5)
+
+
+def test_the_uniformity_of_latents_is_paid():
+    """weight × uniformity of the sentences' means, in evaluation as in training."""
+    from kerasattn.ops.uniformity import uniformity
+
+    model = univae("uniformity")
+    losses, real = token_losses(model, IDS)
+    cost = 0.2 * float(uniformity(model.encode(IDS)))
+    assert evaluated(model, IDS)["loss"] == pytest.approx(losses[real].mean() + cost, abs=1e-5)
+
+
+def test_a_loss_of_ones_own():
+    """What `compile` is given is what is trained on."""
+    model = univae("plain")
+
+    def loss(y, logits):
+        return ops.mean(logits, axis=(1, 2))
+
+    model.compile("sgd", {"lm_logits": loss}, run_eagerly=True)
+    y = {"lm_logits": IDS}
+    found = model.evaluate(IDS, y, verbose=0, return_dict=True)["loss"]
+    assert found == pytest.approx(array(model(IDS)["lm_logits"]).mean(), abs=1e-5)
+
+
+def test_the_start_of_all_tables_is_as_wide_as_asked():
+    model = UniVAE(**{**SIZES, "vocabulary_size": 500}, backbone="bert", initializer_range=0.5)
+    for name in ("token_embedding", "position_embedding"):
+        assert 0.3 < array(model.get_layer(name).weights[0]).std() < 0.6
+
+
 def test_c51_the_divergence_is_a_sum_over_dimensions():
     """Means of 1 and variances of 1: 0.5 nats a dimension, whatever the batch; finite at ±100."""
     model = new(latent="gaussian")
@@ -332,18 +386,20 @@ def test_fit(kind):
 STEPS = 20 if keras.backend.backend() == "tensorflow" else 5
 
 
-def trained(jit, steps=STEPS):
+def trained(jit, kind, steps=STEPS):
     keras.utils.set_random_seed(5)
-    model = UniVAE(**{**SIZES, **SHALLOW, "latent": None, "dropout": 0.0})
+    model = UniVAE(**{**SIZES, **SHALLOW, **KINDS[kind], "dropout": 0.0})
     model.compile(keras.optimizers.Adam(0.01), jit_compile=jit)
     assert model.jit_compile == bool(jit)
     losses = [float(model.train_on_batch(IDS)[0]) for _ in range(steps)]
     return model, losses
 
 
-def test_compiled_training_is_compiled_and_equal():
-    model, losses = trained(jit="auto")
-    _, plain = trained(jit=False)
+@pytest.mark.parametrize("kind", ["plain", "vmf"])
+def test_compiled_training_is_compiled_and_equal(kind):
+    """With draws too: a seed gives the same ones to a compiled step."""
+    model, losses = trained("auto", kind)
+    _, plain = trained(False, kind)
     np.testing.assert_allclose(losses, plain, atol=1e-4)
     assert losses[-1] < losses[0]
     # The step that `fit` runs is a compiled function inside Keras' own.
@@ -465,6 +521,49 @@ def test_conditioned_on_the_length():
         univae("vmf").generate(latents, lengths=4)
 
 
+@pytest.mark.parametrize("steps", [-1, 2.5, "3"])
+def test_numbers_of_tokens_that_are_none(steps):
+    with pytest.raises(ValueError, match="max_new_tokens must be an int of at least 0"):
+        univae("vmf").generate(latents_of("vmf"), max_new_tokens=steps)
+
+
+def test_no_more_tokens_than_positions():
+    """A table of 14 positions, and writing that starts at 7."""
+    model, latents = univae("bert"), latents_of("bert")
+    assert model.generate(latents, max_new_tokens=7).shape == (3, 8)
+    with pytest.raises(ValueError, match=r"14 positions, .* starts at 7: .* at most 7, got 8"):
+        model.generate(latents, max_new_tokens=8)
+    assert univae("vmf").generate(latents, max_new_tokens=8).shape == (3, 9)  # no end to turn
+
+
+def test_counts_that_are_none():
+    for wrong, name in (
+        (lambda: univae("vmf").sample(-1), "n"),
+        (lambda: univae("vmf").encode(IDS, batch_size=0), "batch_size"),
+        (lambda: univae("vmf").generate(latents_of("vmf"), batch_size=-2), "batch_size"),
+    ):
+        with pytest.raises(ValueError, match=f"{name} must be an int of at least"):
+            wrong()
+
+
+def test_latents_off_the_sphere_are_refused():
+    latents = latents_of("vmf") * np.array([1.0, 2.0], "float32")[:, None]
+    for use in (univae("vmf").generate, functools.partial(univae("vmf").resample, layers=[0])):
+        with pytest.raises(ValueError, match="unit vectors, got norms from 1 to 2"):
+            use(latents)
+    assert univae("gaussian").generate(latents).shape == (3, 7)
+
+
+def test_lengths_are_for_strings():
+    model, latents = univae("conditioned"), latents_of("conditioned")
+    for use in (
+        lambda: model.interpolate(latents[0], latents[1], lengths=4),
+        lambda: model.resample(latents, [0], lengths=4),
+    ):
+        with pytest.raises(ValueError, match="lengths is for strings"):
+            use()
+
+
 # === The prior, and ways between ===
 
 
@@ -569,6 +668,8 @@ def test_strings(tmp_path):
     assert model.reconstruct(texts) == tokenizer.decode(model.reconstruct(ids))
     assert model.reconstruct(texts) == model.generate(latents, lengths=[5, 7, 3])
     assert len(model.interpolate("abc", "b", steps=3, lengths=4)) == 3
+    path = model.interpolate(*model.encode(["hgfed", "b"]), steps=3)
+    assert model.interpolate("hgfed", "b", steps=3) == model.generate(path, lengths=[7, 5, 3])
     assert len(model.resample(texts, [0], seed=1)) == 3
     with pytest.raises(ValueError, match="Strings need a tokenizer"):
         univae("vmf").encode(texts)
@@ -584,6 +685,25 @@ def test_strings(tmp_path):
     assert again.tokenizer.vocabulary == tokenizer.vocabulary
     assert again.get_config() == model.get_config()
     assert again.reconstruct(texts) == model.reconstruct(texts)
+
+
+@tensorflow_only(reason="tokenizers need TensorFlow")
+def test_only_tokens_are_written_that_can_be_read(tmp_path):
+    """A vocabulary rounded up has ids that no token stands for, here the likeliest of all."""
+    import tensorflow as tf
+
+    from kerasattn.export import export_latent_text
+    from kerasattn.tokenizers import CharacterTokenizer
+
+    tokenizer = CharacterTokenizer.build(["abc", "hgfed"])
+    model = new(vocabulary_size=40, tokenizer=tokenizer, **SHALLOW)
+    model.get_layer("head").bias.assign(np.where(np.arange(40) >= 13, 100.0, 0.0))
+    latents = model.encode(["abc", "b"])
+    texts = model.generate(latents)
+    assert model.generate(latents, as_text=False).max() < len(tokenizer.vocabulary) == 13
+    export_latent_text(model, tmp_path)
+    loaded = tf.saved_model.load(tmp_path)
+    assert [text.decode() for text in loaded.decode(tf.constant(latents)).numpy()] == texts
 
 
 # === As a model ===
@@ -644,7 +764,9 @@ CONFIG_ERRORS = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "quantized", "unreduced", "bert", "conditioned"])
+@pytest.mark.parametrize(
+    "kind", ["gaussian", "quantized", "unreduced", "bert", "conditioned", "uniformity", "guided"]
+)
 def test_model_of_another_kind(kind):
     seconds = "tried on the first kind"
     skip = {

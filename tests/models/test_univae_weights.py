@@ -127,6 +127,23 @@ def test_from_a_roformer_folder(tmp_path, caplog):
     assert (config["max_length"], config["embedding_dim"]) == (8, 8)
 
 
+def test_a_loss_that_no_checkpoint_has_may_be_asked_for(golden, tmp_path):
+    """The weight of the uniformity loss is a variable, which starts at what is asked for."""
+    sizes = dict(num_latent_layers=2, latent_dim=4, max_length=8)
+    UniVAE(20, **SIZES, max_length=6).save_pretrained(tmp_path / "own")
+    for folder, options in (
+        (golden("models/roformer_mlm_emb16"), sizes),
+        (golden("univae_reference"), {}),
+        (tmp_path / "own", {}),
+    ):
+        model = UniVAE.from_pretrained(folder, uniformity_weight=0.2, **options)
+        (layer,) = (x for x in model.layers if hasattr(x, "uniformity_weight"))
+        assert float(array(layer.uniformity_weight)) == pytest.approx(0.2)
+    model.save_pretrained(tmp_path / "with")
+    without = UniVAE.from_pretrained(tmp_path / "with", uniformity_weight=0.0)
+    assert {*by_path(model)} - {*by_path(without)} == {"uniformity/uniformity_weight"}
+
+
 def test_special_ids_of_lines(tmp_path):
     assert special_ids(tmp_path) == {}
     (tmp_path / "vocab.txt").write_text("[PAD]\r\na\r\n[SEP]\r\n", newline="")
@@ -142,13 +159,15 @@ def test_from_a_tensorflow_folder(golden, reference):
     config = json.loads((folder / "bert_config.json").read_text())
     form = UniVAE.formats[-1]
     arguments = form.arguments(config, folder)
-    model = UniVAE(**arguments, num_latent_layers=2, latent_dim=8, max_length=12)
+    options = dict(num_latent_layers=2, latent_dim=8, max_length=12, uniformity_weight=0.2)
+    model = UniVAE(**arguments, **options)
     from kerasattn.weights import load_weights
 
     with form.open(folder) as source:
         report = load_weights(model, form.table, source, fresh=form.fresh)
-    assert all(path.startswith("latent_") for path in report.fresh)
-    body = {k: v for k, v in by_path(model).items() if not k.startswith("latent_")}
+    new = ("latent_", "uniformity/")
+    assert all(path.startswith(new) for path in report.fresh)
+    body = {k: v for k, v in by_path(model).items() if not k.startswith(new)}
     same(body, {k: v for k, v in by_path(reference[0]).items() if not k.startswith("latent_")})
 
 
@@ -158,7 +177,7 @@ def test_from_a_tensorflow_folder(golden, reference):
 @pytest.mark.parametrize(
     "options",
     [
-        dict(latent="vmf", embedding_dim=8, length="conditioned"),
+        dict(latent="vmf", embedding_dim=8, length="conditioned", uniformity_weight=0.2),
         dict(latent="gaussian", backbone="bert", kl_weight=0.5),
         dict(latent="quantized", codebook_size=7),
         dict(latent=None, latent_dim=None),

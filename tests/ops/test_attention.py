@@ -88,13 +88,15 @@ def test_c3_masks_in_half_precision(dtype, mask, expected):
     )
 
 
+@pytest.mark.parametrize("scale", [None, 1.0])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_half_precision_does_not_overflow(dtype):
-    """Queries and keys whose product is past float16's 65,504 before it is scaled."""
+def test_half_precision_does_not_overflow(dtype, scale):
+    """Queries and keys whose product is past float16's 65,504, scaled (T5: not at all) or not."""
     x = ops.cast(np.full((1, 3, 1, 64), 40.0), dtype)  # 64 * 40 * 40 = 102,400; scaled 12,800
-    output, weights, _ = dot_product_attention(
-        x, x, x, attention_mask=masks.causal(np.ones((1, 3)))
+    output, weights, scores = dot_product_attention(
+        x, x, x, attention_mask=masks.causal(np.ones((1, 3))), scale=scale
     )
+    np.testing.assert_allclose(array(scores), 102_400 * (scale or 1 / 8))
     assert np.isfinite(array(output)).all()
     np.testing.assert_allclose(
         array(weights)[0, 0], np.tril(np.ones((3, 3))) / [[1], [2], [3]], atol=1e-5

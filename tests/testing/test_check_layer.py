@@ -166,9 +166,17 @@ class StopsTheGradient(Scale):
         return super().call(x) * 0 + ops.stop_gradient(super().call(x)) + x * 0
 
 
+@registered
+class DrawsWithoutASeed(Scale):
+    def call(self, x, training=False):
+        x = super().call(x)
+        return x + keras.random.normal(ops.shape(x)) if training else x
+
+
 @pytest.mark.parametrize(
     "check, layer, message",
     [
+        ("config", DrawsWithoutASeed, "takes no seed"),
         ("config", ForgetsAnArgument, "no 'size'"),
         ("config", SaysAnotherValue, "size=1.0"),
         ("config", NotRegistered, "not registered"),

@@ -37,7 +37,7 @@ class RunningSum(BaseModel):
         self._id_ranges = {"token_ids": vocabulary_size}
 
     def mix(self, x, token_ids, mask):
-        return RealSum()(x, token_ids, mask)
+        return RealSum(dtype=x.dtype)(x, token_ids, mask)
 
 
 @registered
@@ -141,9 +141,30 @@ class HasAnIdleWeight(RunningSum):
         return super().mix(x, token_ids, mask) + ops.stop_gradient(idle(x))
 
 
+@registered
+class LeavesALayerToTheGlobalPolicy(RunningSum):
+    def mix(self, x, token_ids, mask):
+        return keras.layers.Activation("linear")(super().mix(x, token_ids, mask))
+
+
+@registered
+class DrawsTheSameTwice(RunningSum):
+    def __init__(self, vocabulary_size, hidden_dim, seed=1, **kwargs):
+        self.seed = seed
+        super().__init__(vocabulary_size, hidden_dim, **kwargs)
+        self._config = {**self._config, "seed": seed}
+
+    def mix(self, x, token_ids, mask):
+        for _ in range(2):
+            x = keras.layers.Dropout(0.5, seed=self.seed, dtype=x.dtype)(x)
+        return super().mix(x, token_ids, mask)
+
+
 @pytest.mark.parametrize(
     "check, model, options, message",
     [
+        ("config", LeavesALayerToTheGlobalPolicy, {}, "under a global policy"),
+        ("config", DrawsTheSameTwice, {}, "draw the same noise"),
         ("padding", LeaksPadding, {}, "padding removed"),
         ("padding", IgnoresThePaddingMask, {}, "under padding_mask"),
         ("causal", SeesTheFuture, dict(causal=["lm_logits"]), "future from 1 on"),

@@ -87,7 +87,8 @@ def test_chinese_emoji_and_broken_text(tokenizer):
 def test_special_tokens_in_a_text(tokenizer):
     ids = tokenizer.encode(["[MASK]are[SEP]"]).tolist()[0]
     assert ids[1] == tokenizer.mask_id and ids[-2:] == [tokenizer.sep_id] * 2
-    strict = WordPieceTokenizer(tokenizer.vocabulary, parse_special_tokens=False)
+    with pytest.warns(DeprecationWarning, match="allow_special"):
+        strict = WordPieceTokenizer(tokenizer.vocabulary, parse_special_tokens=False)
     assert not set(strict.encode(["[MASK]are[SEP] \ue003"])[0][1:-1]) & {2, 3, 4, 0}
 
 
@@ -98,7 +99,7 @@ def test_unusual_vocabulary():
 
 
 def test_files_and_config(tmp_path, tokenizer):
-    cased = WordPieceTokenizer(tokenizer.vocabulary, lowercase=False, parse_special_tokens=False)
+    cased = WordPieceTokenizer(tokenizer.vocabulary, lowercase=False, allow_special=False)
     cased.save(tmp_path)
     assert WordPieceTokenizer.load(tmp_path).get_config() == cased.get_config()
     assert WordPieceTokenizer.load(tmp_path, lowercase=True).lowercase

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from kerasattn.training.checkpoint import ResumableCheckpoint, restore, save
+from kerasattn.training.checkpoint import ResumableCheckpoint, restore_checkpoint, save_checkpoint
 
 BATCHES = np.random.default_rng(0).normal(size=(30, 8, 6)).astype("float32")
 
@@ -140,10 +140,10 @@ def test_only_whole_files_are_left(tmp_path):
 
 def test_function_pair(tmp_path):
     model = make_model(dtype="bfloat16")
-    save(model, tmp_path / "a.npz", 7, [{"step": 7, "loss": 0.5}])
+    save_checkpoint(model, tmp_path / "a.npz", 7, [{"step": 7, "loss": 0.5}])
     other = make_model(dtype="bfloat16")
     other.set_weights([w + 1 for w in other.get_weights()])
-    assert restore(other, tmp_path / "a.npz") == (7, [{"step": 7, "loss": 0.5}])
+    assert restore_checkpoint(other, tmp_path / "a.npz") == (7, [{"step": 7, "loss": 0.5}])
     assert equal(state(model), state(other))
 
 
@@ -151,8 +151,8 @@ def test_damaged_files(tmp_path):
     model = make_model()
     path = tmp_path / "training.npz"
     with pytest.raises(ValueError, match="There is no checkpoint"):
-        restore(model, path)
-    save(model, path, 1, [])
+        restore_checkpoint(model, path)
+    save_checkpoint(model, path, 1, [])
     whole = path.read_bytes()
     before = state(model)
     broken = [whole[:size] for size in (0, 10, len(whole) // 2, len(whole) - 1)]
@@ -161,32 +161,32 @@ def test_damaged_files(tmp_path):
     for content in broken:
         path.write_bytes(content)
         with pytest.raises(ValueError, match="no training checkpoint, or a truncated one") as error:
-            restore(model, path)
+            restore_checkpoint(model, path)
         assert "\n" not in str(error.value)
     np.savez(path, weights=np.ones(3))
     with pytest.raises(ValueError, match="no training checkpoint"):
-        restore(model, path)
+        restore_checkpoint(model, path)
     assert equal(before, state(model))
 
 
 def test_another_model_is_refused(tmp_path):
     path = tmp_path / "training.npz"
-    save(make_model(units=5), path, 1, [])
+    save_checkpoint(make_model(units=5), path, 1, [])
     other = make_model(units=4)
     before = other.get_weights()
     with pytest.raises(ValueError, match=r"kernel \(6, 5\).*kernel \(6, 4\)"):
-        restore(other, path)
+        restore_checkpoint(other, path)
     assert equal(before, other.get_weights())
     with pytest.raises(ValueError, match=r"velocity.*only in the model: optimizer/sgd(_\d+)?/"):
-        restore(make_model(optimizer=keras.optimizers.SGD(0.1)), path)
+        restore_checkpoint(make_model(optimizer=keras.optimizers.SGD(0.1)), path)
     with pytest.raises(ValueError, match="built and compiled"):
-        restore(keras.Sequential([keras.Input((2,))]), path)
+        restore_checkpoint(keras.Sequential([keras.Input((2,))]), path)
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="can't be written"):
-        save(make_model(), tmp_path / "file" / "training.npz", 1, [])
+        save_checkpoint(make_model(), tmp_path / "file" / "training.npz", 1, [])
 
 
 def test_parts():

@@ -5,14 +5,15 @@ import math
 import keras
 import numpy as np
 import pytest
+from scipy import stats
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("tokenizers need TensorFlow", allow_module_level=True)
 
 from kerasattn.models import UniVAE
-from kerasattn.ops import vmf
 from kerasattn.tokenizers import CharacterTokenizer
 from kerasattn.training import evaluation
+from kerasattn.training.report import to_markdown
 
 TEXTS = ["佢食咗飯。", "我食緊魚？", "你飲茶", "我飲咗酒。"]
 
@@ -108,7 +109,8 @@ def test_rates():
     vmf_bits = evaluation.rate_bits(model_of("vmf", kappa=9.0), TEXTS)
     # KL to uniform = E log density ratio = -entropy + log of the sphere's area, in nats.
     area = math.log(2 * math.pi**2)
-    expected = (area - float(vmf.entropy(4, 9.0))) / math.log(2)
+    entropy = stats.vonmises_fisher([1, 0, 0, 0], 9.0).entropy()
+    expected = (area - entropy) / math.log(2)
     assert vmf_bits["layers"] == pytest.approx([expected] * 2, rel=1e-4)
     assert vmf_bits["total"] == pytest.approx(2 * expected, rel=1e-4)
 
@@ -124,3 +126,101 @@ def test_rates():
     assert bits["layers"] == [4.0, 4.0]
     assert all(0 <= entropy <= 2.0 for entropy in bits["entropy"])  # four texts
     assert evaluation.rate_bits(model_of(None), TEXTS) == {"total": None, "layers": None}
+
+
+class Counts:
+    """Its perplexity is the number of texts."""
+
+    def perplexity(self, texts):
+        return float(len(texts))
+
+
+def test_samples_against_sentences():
+    """Three samples, one of them empty, against two sentences: all worked out by hand."""
+    scores = evaluation.sample_scores(["ab", "ab", ""], ["ab", "x"], ["abc", "de"], Counts())
+    expected = {
+        "perplexity": 3.0,
+        "perplexity_held_out": 2.0,
+        "perplexity_ratio": 3 / 2,
+        "distinct_2": 1 / 2,  # ab, ab of the first two samples
+        "distinct_2_held_out": 1.0,  # ab, bc, de
+        "distinct_2_ratio": 1 / 2,
+        "copies": 2 / 3,
+        "different": 2 / 3,
+        "empty": 1 / 3,
+        "mean_length": 4 / 3,
+        "mean_length_held_out": 5 / 2,
+        "length_deviation": math.sqrt(8) / 3,
+        "length_deviation_held_out": 1 / 2,
+        "length_total_variation": (1 / 3 + 1 / 6 + 1 / 2) / 2,  # of the shares of 0, 2 and 3
+        "length_kolmogorov_smirnov": 1 / 2,
+    }
+    assert scores.keys() == expected.keys()
+    for name, value in expected.items():
+        assert scores[name] == pytest.approx(value), name
+
+
+def test_the_perplexity_of_a_token():
+    """A model that says the same of every token: 2 ** its mean number of bits."""
+    model = model_of(None)
+    tokenizer = model.tokenizer
+    table = model.get_layer("token_embedding").embeddings
+    table.assign(np.zeros(table.shape))
+    bits = np.random.default_rng(0).permutation(tokenizer.vocabulary_size) + 1.0
+    model.get_layer("head").bias.assign(-bits * math.log(2))
+    model.compile("sgd", run_eagerly=True)
+    total = math.log2((2.0**-bits).sum())
+    tokens = [i for ids in tokenizer.encode_ragged(TEXTS) for i in ids[1:]]
+    expected = 2 ** np.mean([bits[i] + total for i in tokens])
+    assert evaluation.token_perplexity(model, TEXTS) == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_way_between_two_sentences_of_middle_length(halves):
+    halves.interpolate = lambda a, b, steps: np.linspace(a, b, steps)
+    latents, _ = evaluation.read(halves, TEXTS)
+    texts = ["kurz", *TEXTS[1:]]
+    path = evaluation.interpolation(halves, texts, latents, np.array([3, 6, 5, 9]), steps=3)
+    # 5.5 is the middle: the nearest are 6 and 5, the earlier one first.
+    assert [path[0], path[-1]] == [TEXTS[1], TEXTS[2]]
+    assert [path[1], path[-2]] == [TEXTS[1], TEXTS[2]] and len(path) == 5
+
+
+def test_the_page_says_what_was_found():
+    kept = dict(content=0.75, function_words=0.5, punctuation=1.0, length=0.25, pattern=0.125)
+    other = {**kept, "content": 0.5, "pattern": 0.25}
+    report = {
+        **dict(exact_match=0.5, character_accuracy=0.625, bleu=33.0, perplexity=1.5),
+        "samples": dict.fromkeys(
+            ("perplexity", "perplexity_held_out", "perplexity_ratio", "distinct_2_ratio", "copies",
+             "mean_length", "mean_length_held_out", "length_total_variation"), 2.0),
+        "rate_bits": {"total": None},
+        "latent_use": [0.1, 0.3],
+        "replacements": {"lower half": kept, "top layer": other},
+        "speed": dict(training_tokens_per_second=1234.5, generated_tokens_per_second=10.0),
+        "seconds": {"training": 99.0},
+        "sentences": dict(training=1200, trained_on=800, held_out=100, rebuilt=90),
+        "parameters": 1_000_000,
+        "settings": {"kappa": 32.0},
+    }  # fmt: skip
+    texts = {
+        **dict(samples=["a|b"], originals=["long enough"], rebuilt=["long enough!"]),
+        **{name: [[f"{name} {i}" for i in range(6)]] for name in ("lower half", "top layer")},
+        "path": ["from", "between", "to"],
+    }
+    page = to_markdown(report, texts, ["map.png"])
+    for line in (
+        "1,200 sentences, 800 of them of a length that was trained on, 100 held out, 90 of these "
+        "rebuilt; 1,000,000 parameters, 2 latents.",
+        "| rebuilt exactly (greedy) | 0.500 |",
+        "| rate of the code, bits | - |",
+        "| training tokens per second | 1,234.5 |",
+        "| 1 | a\\|b |",
+        "| long enough | long enough! |",
+        "| long enough | lower half 0 | lower half 1 |",
+        "so does this model. It keeps 75% of the content and 12% of the pattern",
+        "| 2 | 0.300 |",
+        "| 1 | between |",
+        "![map](map.png)",
+        "kappa 32.0",
+    ):
+        assert line in page, line

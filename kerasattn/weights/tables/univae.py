@@ -17,7 +17,9 @@ TABLE = roformer.HUGGINGFACE_TABLE + Table(
         *torch_dense("latent_in_{i}", "univae.latent_in.{i}"),
         *torch_dense("latent_out_{i}", "univae.latent_out.{i}"),
         Rule("{path}", "univae.{path}"),  # codebooks, weights of the KL
-    )
+    ),
+    # Of a model that is loaded without: uniformity_weight=0, word_dropout=0.
+    ignored=("univae.uniformity/*", "univae.word_dropout/*"),
 )
 
 # Names of the layers that bert4keras makes.
@@ -70,7 +72,7 @@ def special_ids(folder):
     # Only "\n" ends a line: some tokens are other kinds of line ends.
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     tokens = {token.rstrip("\r"): i for i, token in reversed(list(enumerate(lines)))}
-    names = {"[PAD]": "pad_id", "[CLS]": "cls_id", "[SEP]": "sep_id"}
+    names = {"[PAD]": "pad_id", "[UNK]": "unk_id", "[CLS]": "cls_id", "[SEP]": "sep_id"}
     return {name: tokens[token] for token, name in names.items() if token in tokens}
 
 
@@ -129,6 +131,9 @@ def reference_arguments(config, folder):
 
 # === Formats ===
 
+# Settings that training may change, and that a model may have though its folder has none.
+GUIDES = ("uniformity/*", "word_dropout/*")
+
 OWN = Format(
     name="UniVAE",
     config_file="config.json",
@@ -138,16 +143,17 @@ OWN = Format(
     accepts=lambda config: config.get("model_type") == "univae",
     arguments=lambda config, folder: {k: v for k, v in config.items() if k != "model_type"},
     config=lambda values: {"model_type": "univae", **values},
+    fresh=GUIDES,
 )
 HUGGINGFACE = dataclasses.replace(
     roformer.HUGGINGFACE,
     arguments=from_roformer(roformer.HUGGINGFACE.arguments),
-    fresh=("latent_*",),
+    fresh=("latent_*", *GUIDES),
 )
 TENSORFLOW = dataclasses.replace(
     roformer.TENSORFLOW,
     arguments=from_roformer(roformer.TENSORFLOW.arguments),
-    fresh=("latent_*",),
+    fresh=("latent_*", *GUIDES),
 )
 REFERENCE = Format(
     name="UniVAE's published reference",
@@ -157,5 +163,6 @@ REFERENCE = Format(
     table=REFERENCE_TABLE,
     accepts=lambda config: {"settings", "layer_norm_epsilon"} <= config.keys(),
     arguments=reference_arguments,
+    fresh=GUIDES,
 )
 FORMATS = (OWN, HUGGINGFACE, REFERENCE, TENSORFLOW)

@@ -1,0 +1,79 @@
+"""bert4keras' tokenizer against what bert4keras itself gave (../shared/golden/bert4keras)."""
+
+import json
+import re
+
+import pytest
+
+from kerasattn.tokenizers.bert4keras import Bert4KerasTokenizer, load_vocab, truncate_sequences
+
+NAMES = ["tokenizer_uncased", "tokenizer_cased"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_published_results(golden, name):
+    folder = golden("bert4keras") / "text" / name
+    data = json.loads((folder / "golden.json").read_text(encoding="utf-8"))
+    make = lambda **options: Bert4KerasTokenizer(
+        str(folder / "vocab.txt"), do_lower_case=data["do_lower_case"], **options
+    )
+    tokenizer, maxlen = make(), data["maxlen"]
+    for item in data["texts"]:
+        text, tokens = item["text"], tokenizer.tokenize(item["text"])
+        assert tokens == item["tokens"], text
+        assert tokenizer.encode(text) == (item["ids"], item["segments"])
+        cut = tokenizer.encode(text, maxlen=maxlen)
+        assert cut == (item["ids_maxlen"], item["segments_maxlen"])
+        left = tokenizer.encode(text, maxlen=maxlen, truncate_from="left")
+        assert left[0] == item["ids_maxlen_left"]
+        assert tokenizer.tokenize(text, maxlen=maxlen) == item["tokens_maxlen"]
+        assert tokenizer.decode(item["ids"]) == item["decoded"]
+        assert tokenizer.decode(None, tokens=item["tokens"]) == item["decoded_from_tokens"]
+        assert tokenizer.rematch(text, tokens) == item["rematch"], text
+    for item in data["pairs"]:
+        options = {k: item[k] for k in ("pattern", "truncate_from", "maxlen")}
+        ids, segments = tokenizer.encode(item["first"], item["second"], **options)
+        assert (ids, segments) == (item["ids"], item["segments"]), item
+    other = make(**data["no_start"]["constructor"])
+    for item in data["no_start"]["texts"]:
+        assert other.tokenize(item["text"]) == item["tokens"]
+        assert other.encode(item["text"])[0] == item["ids"]
+        assert other.encode(item["text"], maxlen=maxlen)[0] == item["ids_maxlen"]
+        assert other.decode(item["ids"]) == item["decoded"]
+    words = re.compile("[\u4e00-\u9fff]{1,2}|[^\u4e00-\u9fff]+").findall
+    other = make(pre_tokenize=words)
+    for item in data["pre_tokenize"]["texts"]:
+        assert other.tokenize(item["text"]) == item["tokens"]
+        assert other.encode(item["text"])[0] == item["ids"]
+    for item in data["word_maxlen_6"]:
+        assert make(word_maxlen=6).tokenize(item["text"]) == item["tokens"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_vocabulary_files(golden, name):
+    folder = golden("bert4keras") / "text" / name
+    data = json.loads((folder / "golden.json").read_text(encoding="utf-8"))
+    path, expected = str(folder / "vocab.txt"), data["load_vocab"]
+    assert load_vocab(path) == expected["full"]
+    plain = expected["simplified"]
+    assert load_vocab(path, simplified=True) == (plain["token_dict"], plain["keep_tokens"])
+    first = expected["simplified_startswith"]
+    token_dict, kept = load_vocab(path, simplified=True, startswith=first["startswith"])
+    assert (token_dict, kept) == (first["token_dict"], first["keep_tokens"])
+    tokenizer = Bert4KerasTokenizer(token_dict, do_lower_case=data["do_lower_case"])
+    for item in json.loads((folder / "golden_simplified_vocab.json").read_text(encoding="utf-8")):
+        assert tokenizer.encode(item["text"])[0] == item["ids"]
+    with pytest.raises(ValueError, match="lacks nothing of startswith"):
+        load_vocab(path, simplified=True, startswith=["nothing"])
+
+
+def test_snippets(golden):
+    path = golden("bert4keras") / "text" / "snippets" / "golden.json"
+    for item in json.loads(path.read_text(encoding="utf-8"))["truncate_sequences"]:
+        out = truncate_sequences(item["maxlen"], item["indices"], *item["sequences"])
+        assert out == item["out"]
+
+
+def test_truncation_takes_from_the_longest():
+    a, b = [1, 2, 3, 4], [5, 6]
+    assert truncate_sequences(4, -1, a, b, []) == [[1, 2], [5, 6]]
