@@ -216,15 +216,11 @@ class RelativeAttention(keras.layers.Layer):
         return output, self._join(mixed)
 
     def _bias(self, queries, places, same_segment, num_keys):
-        """What distances and segments add to the scores: (batch, heads, query, key)."""
-        scale = ops.cast(queries.shape[-1] ** -0.5, queries.dtype)
-        asked = ops.transpose((queries + self.biases.position) * scale, (0, 2, 1, 3))
-        of_distance = ops.matmul(asked, ops.transpose(places, (1, 2, 0)))  # (b, h, q, distance)
-        bias = relative.shift(of_distance, num_keys)
+        """What distances and segments add to the scores: (batch, heads, query, key), float32."""
+        bias = relative.shift(_scores(queries + self.biases.position, places), num_keys)
         if not self.with_segments:
             return bias
-        asked = ops.transpose((queries + self.biases.segment) * scale, (0, 2, 1, 3))
-        of_segment = ops.matmul(asked, ops.transpose(self.segments, (1, 2, 0)))  # (b, h, q, 2)
+        of_segment = _scores(queries + self.biases.segment, self.segments)  # (b, h, q, 2)
         return bias + ops.where(same_segment, of_segment[..., :1], of_segment[..., 1:])
 
     def _split(self, x):
@@ -258,3 +254,11 @@ class RelativeAttention(keras.layers.Layer):
     def from_config(cls, config):
         biases = keras.saving.deserialize_keras_object(config["biases"])
         return cls(**{**config, "biases": biases})
+
+
+def _scores(queries, keys):
+    """(batch, query, heads, dim) and (key, heads, dim) -> (batch, heads, query, key) float32."""
+    # In float32 before they are multiplied: a product may be beyond what float16 holds.
+    queries = ops.cast(queries, "float32") * queries.shape[-1] ** -0.5
+    keys = ops.cast(keys, "float32")
+    return ops.matmul(ops.transpose(queries, (0, 2, 1, 3)), ops.transpose(keys, (1, 2, 0)))

@@ -79,6 +79,19 @@ def test_scores_are_those_of_the_formula(bidirectional):
     np.testing.assert_allclose(array(told)[0], expected, atol=1e-5)
 
 
+def test_half_precision_does_not_overflow():
+    """Queries and distances whose product, scaled, is past float16's 65,504."""
+    layer = layers.RelativeAttention(1, dtype="float16")
+    x = np.ones((1, 3, 64), "float16")
+    layer.build(x.shape)
+    layer.value.kernel.assign(np.eye(64))
+    layer.output_dense.kernel.assign(np.eye(64))
+    for dense in (layer.query, layer.position):
+        dense.kernel.assign(np.full((64, 64), 100 / 64))  # 64 * 100 * 100 / 8 = 80,000
+    layer.key.kernel.assign(np.zeros((64, 64)))
+    np.testing.assert_allclose(array(layer(x, x[:, :1].repeat(4, 1))), x, atol=1e-3)
+
+
 def test_far_distances_count_as_one():
     found = array(relative.distances(2, 6, bidirectional=True, max_distance=2))
     assert found.tolist() == [2, 2, 2, 2, 2, 1, 0, -1]

@@ -239,7 +239,7 @@ def test_layer(cross):
         ],
         config_errors=[
             ({"norm": "both"}, 'norm is "post" or "pre", got \'both\''),
-            ({"norm_type": "batch"}, 'norm_type is "layer" or "rms", got \'batch\''),
+            ({"norm_type": "batch"}, "norm_type is one of .*'plain_rms'.*, got 'batch'"),
         ],
     )
 
