@@ -27,9 +27,9 @@ from kerasattn.training.ngram import CharacterNGram
 
 # One setting at a time is moved away from the example's defaults.
 SERIES = {
-    "kappa": (16.0, 32.0, 192.0),
-    "latent_dim": (8, 16, 48),
-    "num_latent_layers": (1, 2, 5),
+    "kappa": (16.0, 64.0, 512.0),
+    "latent_dim": (8, 16),
+    "num_latent_layers": (1, 2),
 }
 SMALL = dict(SERIES, kappa=(16.0,), latent_dim=(16,), num_latent_layers=(1,))
 

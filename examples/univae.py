@@ -74,8 +74,8 @@ DEFAULTS = dict(
     latent_dim=32,
     latent="vmf",
     kappa=192.0,
-    prior_share=0.12,  # of sentences, so that samples of the prior read like sentences
-    uniformity_weight=0.3,  # of a loss that gives these the lengths that sentences have
+    prior_share=0.06,  # of sentences, so that samples of the prior read like sentences
+    uniformity_weight=0.35,  # of a loss that gives these the lengths that sentences have
     word_dropout=0.4,  # at the start, and none at the end: words are learned from the latents
     free_bits=1.0,  # a dimension of a Gaussian latent
     codebook_size=512,
@@ -157,7 +157,7 @@ def parse_arguments(arguments):
         ("initializer_range", float, "standard deviation of the weights at the start"),
         ("latent_dim", int, "width of a latent"),
         ("kappa", float, "concentration of von Mises-Fisher latents"),
-        ("prior_share", float, "share of sentences trained with upper latents of the prior"),
+        ("prior_share", float, "share of sentences trained with some latents of the prior"),
         ("uniformity_weight", float, "how much these are made to fill their spheres"),
         ("word_dropout", float, "share of words that are hidden when training starts"),
         ("dropout", float, "rate of dropout"),
