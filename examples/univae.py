@@ -16,6 +16,7 @@ https://kexue.fm/archives/8475.
 import argparse
 import hashlib
 import importlib.metadata
+import math
 import os
 import platform
 import re
@@ -74,7 +75,7 @@ DEFAULTS = dict(
     latent_dim=32,
     latent="vmf",
     kappa=192.0,
-    prior_share=0.12,  # of sentences, so that samples of the prior read like sentences
+    prior_share=0.08,  # of sentences, so that samples of the prior read like sentences
     uniformity_weight=0.3,  # of a loss that gives these the lengths that sentences have
     word_dropout=0.4,  # at the start, and none at the end: words are learned from the latents
     free_bits=1.0,  # a dimension of a Gaussian latent
@@ -157,7 +158,7 @@ def parse_arguments(arguments):
         ("initializer_range", float, "standard deviation of the weights at the start"),
         ("latent_dim", int, "width of a latent"),
         ("kappa", float, "concentration of von Mises-Fisher latents"),
-        ("prior_share", float, "share of sentences trained with upper latents of the prior"),
+        ("prior_share", float, "share of sentences trained with some latents of the prior"),
         ("uniformity_weight", float, "how much these are made to fill their spheres"),
         ("word_dropout", float, "share of words that are hidden when training starts"),
         ("dropout", float, "rate of dropout"),
@@ -352,15 +353,20 @@ def train(model, token_ids, settings, checkpoint, keep_settings):
         trial = settings.setdefault("trial_steps", settings["report_every"])
         steps = max(trial, checkpoint.steps + trial // 5)
         progress = fit(steps, 10**6, Progress(steps, checkpoint.steps))
-        spent = settings.get("trained_seconds", 0.0) + time.monotonic() - began
-        settings["trained_seconds"] = spent
-        if not checkpoint.interrupted:
-            more = progress.steps_within(60 * settings["minutes"] - spent, shapes=len(lengths))
-            settings["steps"] = max(5 * trial, checkpoint.steps + more)
-            print(f"{settings['steps']:,} steps fit into {settings['minutes']} minutes")
-        keep_settings()
-        if checkpoint.interrupted:
-            return progress
+        before = settings.get("trained_seconds", 0.0)
+        for share in (0.3, 0.7, 1.0):  # of what is left, until it is planned anew
+            spent = settings["trained_seconds"] = before + time.monotonic() - began
+            if not checkpoint.interrupted:
+                more = progress.steps_within(60 * settings["minutes"] - spent, shapes=len(lengths))
+                settings["steps"] = max(5 * trial, checkpoint.steps + more)
+                print(f"{settings['steps']:,} steps fit into {settings['minutes']} minutes")
+            keep_settings()
+            left = settings["steps"] - checkpoint.steps if settings["steps"] else 0
+            if checkpoint.interrupted or left <= 0:
+                return progress
+            progress.total_steps = settings["steps"]
+            fit(checkpoint.steps + math.ceil(share * left), settings["steps"], progress)
+        return progress
     return fit(settings["steps"], settings["steps"], Progress(settings["steps"], checkpoint.steps))
 
 

@@ -37,7 +37,7 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         latent: "vmf" (von Mises-Fisher), "gaussian", "quantized" (VQ-VAE), or None (autoencoder).
         kappa: float >= 0, concentration of the von Mises-Fisher distribution.
         prior_share: float in [0, 1), of the sentences, those that are written, while training,
-            with upper latents of the prior; see `layers.PriorReplacement`. For latent="vmf".
+            with some latents of the prior; see `layers.PriorReplacement`. For latent="vmf".
         codebook_size: int, codes of a latent layer of the quantized kind.
         kl_weight: float >= 0, of the Gaussian's KL; `training.AnnealWeight` changes it in `fit`.
         free_bits: float >= 0, bits that each dimension of a Gaussian latent carries for nothing.

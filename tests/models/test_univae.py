@@ -389,7 +389,7 @@ STEPS = 20 if keras.backend.backend() == "tensorflow" else 5
 def trained(jit, kind, steps=STEPS):
     keras.utils.set_random_seed(5)
     model = UniVAE(**{**SIZES, **SHALLOW, **KINDS[kind], "dropout": 0.0})
-    model.compile(keras.optimizers.Adam(0.01), jit_compile=jit)
+    model.compile(keras.optimizers.Adam(0.003), jit_compile=jit)
     assert model.jit_compile == bool(jit)
     losses = [float(model.train_on_batch(IDS)[0]) for _ in range(steps)]
     return model, losses
