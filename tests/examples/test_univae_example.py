@@ -389,7 +389,8 @@ def test_options_that_the_model_to_start_from_contradicts(example, capsys, tmp_p
         line = _complaint(example, capsys, *options, *given)
         assert f"The model has {own}" in line
     folder = SCRIPT.parents[1] / "tests" / "golden" / "models" / "roformer_mlm_emb16"
-    line = _complaint(example, capsys, *options[:-1], folder, "--num-layers", "7")
+    given = ["--num-latent-layers", "2", "--num-layers", "7"]
+    line = _complaint(example, capsys, *options[:-1], folder, *given)
     assert "The model has --num-layers 3" in line
 
 
