@@ -5,9 +5,8 @@
 trains on short Cantonese sentences (the package pycantonese: of 121,000, the 82,000 of 4 to 20
 characters) and writes into the folder model.keras, a SavedModel (strings to latents and back),
 report.md, report.json and pictures. A run that was stopped, by Ctrl-C or by a power cut, goes on
-with the same command and --resume. Its weights are then, to the last bit, those of a run that was
-not stopped, if the number of steps was fixed: by --steps, or, where --minutes are given, once the
-first steps have told how many there is time for.
+with the same command and --resume. With --steps its weights are then, to the last bit, those of a
+run that was not stopped; with --minutes it does the number of steps that was planned last.
 
 Source: Su Jianlin, "UniVAE: a Transformer-based single-model, multi-scale VAE", 2021,
 https://kexue.fm/archives/8475.
