@@ -12,6 +12,8 @@ class VectorQuantizer(keras.layers.Layer):
     its code. The codebook has no gradient: while training, each code moves to an exponential
     moving average of the vectors that chose it. A code that no vector has chosen for
     `revive_after` steps is moved onto a vector of the batch; the first batches place all codes.
+    Under tf.distribute the averages are those of all replicas, and codes are moved onto vectors of
+    the first one.
 
     Args:
         codebook_size: int >= 1, the number of codes.
@@ -79,14 +81,13 @@ class VectorQuantizer(keras.layers.Layer):
         self.idle = self._add("idle", (size,), idle, "int32")
 
     def _add(self, name, shape, initializer, dtype="float32"):
-        average = "mean" if dtype == "float32" else "only_first_replica"
         return self.add_weight(
             shape=shape,
             initializer=initializer,
             dtype=dtype,
             trainable=False,
             autocast=False,
-            aggregation=average,
+            aggregation="only_first_replica",  # a mean of moved codes is a vector of nobody
             name=name,
         )
 
@@ -167,8 +168,9 @@ class VectorQuantizer(keras.layers.Layer):
     def _update(self, vectors, codes, real, padded):
         """One step of the moving averages, then the revival of dead codes."""
         size = self.codebook_size
-        count = ops.segment_sum(real, codes, num_segments=size)  # (codes,)
+        count = _over_replicas(ops.segment_sum(real, codes, num_segments=size))  # (codes,)
         total = ops.segment_sum(vectors * real[:, None], codes, num_segments=size)
+        total = _over_replicas(total)  # (codes, dim)
         rate = 1 - self.decay
         counts = self.decay * self.counts + rate * count
         sums = self.decay * self.sums + rate * total  # (codes, dim)
@@ -197,3 +199,9 @@ class VectorQuantizer(keras.layers.Layer):
         self.counts.assign(ops.where(dead, rate, counts))
         self.sums.assign(ops.where(dead[:, None], rate * revived, sums))
         self.idle.assign(ops.where(dead, 0, idle))
+
+
+def _over_replicas(x):
+    """The mean of what the replicas of tf.distribute have; x itself where there is but one."""
+    several = keras.backend.backend() == "tensorflow"  # the others have no replicas
+    return ops.moments(x[None], axes=[0], synchronized=several)[0]

@@ -19,7 +19,11 @@ import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 import keras
+from kerasattn.layers import VectorQuantizer
 from kerasattn.models import UniVAE
+
+def copies(variable):
+    return [np.array(x) for x in getattr(variable.value, "values", [variable.value])]
 
 ids = np.random.default_rng(0).integers(4, 13, (16, 7)).astype("int32")
 ids[:, 0], ids[:, -1] = 2, 3
@@ -40,14 +44,46 @@ for latent in ("vmf", "quantized"):
     moved = [np.abs(a - np.array(w)).max() > 0 for a, w in zip(before, model.trainable_weights)]
     assert np.mean(moved) > 0.9, moved
     for variable in model.variables:
-        copies = [np.array(x) for x in getattr(variable.value, "values", [variable.value])]
         if "seed_generator" in variable.path:
             continue
-        assert all(np.array_equal(copies[0], x) for x in copies), variable.path
+        first, *others = copies(variable)
+        assert all(np.array_equal(first, x) for x in others), variable.path
     for quantizer in model.quantizers:
         book, counts = np.array(quantizer.codebook), np.array(quantizer.counts)
         assert np.isfinite(book).all() and np.isfinite(np.array(quantizer.sums)).all()
         assert np.isfinite(counts).all() and counts.sum() > 0
+        assert len(np.unique(book.round(5), axis=0)) == len(book), book
+
+# A quantizer alone: the second step, once the codes are placed, is the one step on one device with
+# both halves of the batch, but for counts and sums, which are those of one replica on average.
+x = np.random.default_rng(0).standard_normal((2, 6, 3)).astype("float32")
+with strategy.scope():
+    quantizer = VectorQuantizer(4, decay=0.5, seed=0)
+    quantizer.build((None, 3))
+one = VectorQuantizer(4, decay=0.5, seed=0)
+one.build((None, 3))
+
+@tf.function
+def step():
+    def run():
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        quantizer(tf.gather(x, replica), training=True)
+    strategy.run(run)
+
+step()
+for variable in quantizer.weights:
+    assert len(copies(variable)) == 2 and np.array_equal(*copies(variable)), variable.path
+rows = [np.flatnonzero((x[0] == code).all(-1)) for code in np.array(quantizer.codebook)]
+assert len(set(np.concatenate(rows).tolist())) == 4, rows
+for mine, theirs in zip(one.weights, quantizer.weights):
+    mine.assign(np.array(theirs) * (2 if mine.name in ("counts", "sums") else 1))
+step()
+one(x.reshape(12, 3), training=True)
+assert np.array(one.idle).max() < 2
+for mine, theirs in zip(one.weights, quantizer.weights):
+    scale = 2 if mine.name in ("counts", "sums") else 1
+    assert np.array_equal(*copies(theirs)), theirs.path
+    np.testing.assert_allclose(mine, scale * np.array(theirs), rtol=1e-5, err_msg=mine.path)
 print("trained")
 """
 
