@@ -4,6 +4,7 @@ import fcntl
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -191,6 +192,51 @@ def test_stopped_and_resumed_is_as_if_it_was_not(example, small, tmp_path, monke
     assert sum("seed_generator" in name for name in names) >= 4
     assert set(states[0]) == set(states[1])
     for i, name in enumerate(names):
+        a, b = (state[f"variable_{i}"] for state in states)
+        np.testing.assert_array_equal(a, b, err_msg=name)
+
+
+def test_resuming_a_compiled_run_with_batches_of_several_lengths(
+    example, corpus, tmp_path, monkeypatch
+):
+    """As the settings without --small are: XLA compiles a step for each length."""
+    sizes = dict(num_layers=2, num_heads=1, hidden_dim=8, intermediate_dim=8, batch_size=8)
+    for name, value in dict(sizes, num_latent_layers=1, xla=True, one_length=False).items():
+        monkeypatch.setitem(example.SMALL, name, value)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    original, batches = ResumableCheckpoint.on_train_batch_end, example.data.bucketed_batches
+    lengths = []  # of the batches of each fit
+
+    def recorded(*arguments, skip_batches, **more):
+        made = batches(*arguments, skip_batches=skip_batches, **more)
+        lengths.append([batch.shape[1] for batch in made.take(7 - skip_batches)])
+        return made
+
+    def power_cut_after_4(self, batch, logs=None):
+        original(self, batch, logs)
+        if self.steps == 4 and self.path.parent == whole:
+            self.save()
+            shutil.copytree(whole, parts)
+
+    def no_more(model, folder):
+        assert model.jit_compile
+        raise StopIteration
+
+    monkeypatch.setattr(ResumableCheckpoint, "on_train_batch_end", power_cut_after_4)
+    monkeypatch.setattr(example, "export_latent_text", no_more)
+    monkeypatch.setattr(example.data, "bucketed_batches", recorded)
+    options = ["--small", "--steps", "7", "--corpus", str(corpus)]
+    with pytest.raises(StopIteration):
+        example.main([*options, "--output", str(whole)])
+    keras.utils.set_random_seed(99)
+    with pytest.raises(StopIteration):
+        example.main(["--output", str(parts), "--resume"])
+    assert [len(of_fit) for of_fit in lengths] == [7, 3]
+    assert len(set(lengths[0])) > 1 and len(set(lengths[1])) > 1
+    states = [np.load(folder / "training.npz") for folder in (whole, parts)]
+    abouts = [json.loads(state["about"].tobytes()) for state in states]
+    assert abouts[0]["steps"] == abouts[1]["steps"] == 7
+    for i, (name, _) in enumerate(abouts[0]["variables"]):
         a, b = (state[f"variable_{i}"] for state in states)
         np.testing.assert_array_equal(a, b, err_msg=name)
 
