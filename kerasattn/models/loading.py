@@ -38,7 +38,7 @@ def load_model(path, **options):
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()
             names = archive.namelist()
-    except (zipfile.BadZipFile, OSError, EOFError) as error:
+    except Exception as error:  # a damaged archive raises errors of every kind
         raise ValueError(f"{what} ({error})") from None
     if damaged or "config.json" not in names:
         raise ValueError(f"{path} is damaged at {damaged}." if damaged else what)

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import threading
-import zipfile
 from pathlib import Path
 
 import keras
@@ -223,17 +222,28 @@ def restore_checkpoint(model, path):
         with np.load(path, allow_pickle=False) as archive:
             about = json.loads(archive["about"].tobytes())
             arrays = [archive[f"variable_{i}"] for i in range(len(about["variables"]))]
+        saved, steps, history = _read_about(about, arrays)
     except FileNotFoundError:
         raise ValueError(f"There is no checkpoint {path}.") from None
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile):
-        about = {}
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
-        raise ValueError(f"{path} is no training checkpoint, or a truncated one.")
+    except Exception:  # a damaged archive raises errors of every kind
+        raise ValueError(f"{path} is no training checkpoint, or a truncated one.") from None
     variables = _variables(model)
-    _check_same(about["variables"], variables, path)
+    _check_same(saved, variables, path)
     for (_, variable), array in zip(variables, arrays):
         variable.assign(array)
-    return about["steps"], about["history"]
+    return steps, history
+
+
+def _read_about(about, arrays):
+    """The names and shapes of a file's arrays, its steps and history; an error for nonsense."""
+    saved = [(str(name), tuple(shape)) for name, shape in about["variables"]]
+    steps, history = about["steps"], [dict(row) for row in about["history"]]
+    as_said = [array.shape for array in arrays] == [shape for _, shape in saved]
+    numbers = all(array.dtype.kind in "biuf" for array in arrays)
+    whole = isinstance(steps, int) and steps >= 0
+    if about["format"] != FORMAT or not (as_said and numbers and whole):
+        raise ValueError
+    return saved, steps, history
 
 
 def _variables(model):
@@ -254,13 +264,12 @@ def _to_array(variable):
     return array.astype("float32") if array.dtype.kind == "V" else array
 
 
-def _check_same(saved, variables, path):
+def _check_same(have, variables, path):
     """The names (without the counters of Keras' automatic ones) and shapes are the model's."""
 
     def plain(name):
         return re.sub(r"_\d+(?=[_/]|$)", "", name)
 
-    have = [(name, tuple(shape)) for name, shape in saved]
     want = [(name, tuple(variable.shape)) for name, variable in variables]
     if [(plain(n), s) for n, s in have] == [(plain(n), s) for n, s in want]:
         return

@@ -173,7 +173,7 @@ class NpzSource(Source):
 
     def __init__(self, path):
         super().__init__(path)
-        with self.guard(zipfile.BadZipFile, ValueError, EOFError):
+        with self.guard(Exception):  # a damaged archive raises errors of every kind
             self.stack.enter_context(zipfile.ZipFile(self.path))  # np.load takes other files too
             self.file = self.stack.enter_context(np.load(self.path, allow_pickle=False))
             self.shapes = {name: self._header(name) for name in self.file.files}
@@ -200,7 +200,7 @@ class NpzSource(Source):
         return self.shapes[name]
 
     def read(self, name):
-        with self.guard(zipfile.BadZipFile, ValueError, EOFError):
+        with self.guard(Exception):
             return self.file[name]
 
 

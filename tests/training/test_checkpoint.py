@@ -168,6 +168,55 @@ def test_damaged_files(tmp_path):
         restore_checkpoint(model, path)
     assert equal(before, state(model))
 
+    # The bytes that say how an entry is packed: errors of other kinds than a cut file's.
+    entry = whole.index(b"PK\x01\x02")
+    for place, value in ((8, 1), (10, 8), (10, 99)):  # encrypted, deflated, of no known method
+        at = entry + place
+        path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
+        with pytest.raises(ValueError, match="no training checkpoint"):
+            restore_checkpoint(model, path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"steps": -1},
+        {"steps": "7"},
+        {"steps": 1.5},
+        {"history": 3},
+        {"history": ["a"]},
+        {"variables": [["a"]]},
+        {"variables": {}},
+        {"format": "another"},
+        "nothing",
+    ],
+    ids=str,
+)
+def test_what_a_file_says_of_itself_is_checked(tmp_path, change):
+    model, path = make_model(), tmp_path / "training.npz"
+    save_checkpoint(model, path, 1, [])
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    about = json.loads(arrays.pop("about").tobytes())
+    about = {**about, **change} if isinstance(change, dict) else [change]
+    np.savez(path, about=np.frombuffer(json.dumps(about).encode(), "uint8"), **arrays)
+    with pytest.raises(ValueError, match=r"no training checkpoint|is of another model"):
+        restore_checkpoint(model, path)
+
+
+def test_arrays_of_other_shapes_than_the_file_says(tmp_path):
+    model, path = make_model(), tmp_path / "training.npz"
+    save_checkpoint(model, path, 1, [])
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    before = state(model)
+    arrays["variable_0"] = arrays["variable_0"] + 1  # would be assigned before the fault is seen
+    arrays["variable_1"] = np.ones((99,))
+    np.savez(path, **arrays)
+    with pytest.raises(ValueError, match="no training checkpoint"):
+        restore_checkpoint(model, path)
+    assert equal(before, state(model))
+
 
 def test_another_model_is_refused(tmp_path):
     path = tmp_path / "training.npz"

@@ -196,6 +196,18 @@ def test_an_npz_whose_header_claims_terabytes(tmp_path):
         NpzSource(path)
 
 
+@pytest.mark.parametrize("place, value", [(8, 1), (10, 8), (10, 99)])
+def test_an_npz_that_is_packed_in_no_known_way(tmp_path, place, value):
+    """Encrypted, deflated though it is not, of an unknown method: each another kind of error."""
+    path = tmp_path / "weights.npz"
+    np.savez(path, a=np.ones(3))
+    whole = bytearray(path.read_bytes())
+    whole[whole.index(b"PK\x01\x02") + place] = value
+    path.write_bytes(whole)
+    with pytest.raises(ValueError, match=r"weights.npz cannot be read"):
+        NpzSource(path)
+
+
 def test_a_damaged_entry_of_an_npz(tmp_path):
     path = tmp_path / "weights.npz"
     np.savez(path, a=np.full(1000, 7.0))
