@@ -89,10 +89,13 @@ class Progress(keras.callbacks.Callback):
             print(file=self.stream)
 
     def _print(self, logs):
-        gap = sum(self.gap_seconds) / max(1, len(self.gap_seconds))
-        left = (self.total_steps - self.step) * (self.steady_seconds() + gap)
-        metrics = ", ".join(f"{name} {float(value):.3f}" for name, value in logs.items())
-        line = f"step {self.step} of {self.total_steps}, {metrics}, {left:.0f} s left"
+        parts = [f"step {self.step} of {self.total_steps}"]
+        parts += [f"{name} {float(value):.3f}" for name, value in logs.items()]
+        if len(self.step_seconds) > 1:  # the first step compiles: it tells nothing of the others
+            gap = sum(self.gap_seconds) / max(1, len(self.gap_seconds))
+            left = (self.total_steps - self.step) * (self.steady_seconds() + gap)
+            parts.append(f"{left:.0f} s left")
+        line = ", ".join(parts)
         end = "" if self.terminal else "\n"
         start = "\r\033[K" if self.terminal else ""
         print(f"{start}{line}", end=end, file=self.stream, flush=True)

@@ -1,4 +1,6 @@
-"""How many steps there is time for."""
+"""How many steps there is time for, and what is printed."""
+
+import io
 
 import pytest
 
@@ -38,3 +40,16 @@ def test_what_passes_between_steps_is_seen(monkeypatch):
         progress.on_train_batch_begin(batch)
         progress.on_train_batch_end(batch)
     assert progress.step_seconds == [1.0, 1.0, 1.0] and progress.gap_seconds == [2.0, 0.5]
+
+
+def test_the_first_step_tells_nothing_of_the_time_left():
+    """It compiles, for minutes perhaps, what the others only run."""
+    stream = io.StringIO()
+    progress = Progress(total_steps=3, every=0.0, stream=stream)
+    for batch in range(3):
+        progress.on_train_batch_begin(batch)
+        progress.on_train_batch_end(batch, {"loss": 2.0})
+    first, second, third = stream.getvalue().splitlines()
+    assert first == "step 1 of 3, loss 2.000"
+    assert second.startswith("step 2 of 3, loss 2.000, ") and second.endswith(" s left")
+    assert third == "step 3 of 3, loss 2.000, 0 s left"
