@@ -1,5 +1,6 @@
 """`generate`: any decoder, any strategy, one compiled loop for each shape bucket."""
 
+import numbers
 import typing
 
 import keras
@@ -7,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from kerasattn.decoding.decoder import as_decoder
-from kerasattn.decoding.strategies import Greedy
+from kerasattn.decoding.strategies import as_strategy
 from kerasattn.ops.compiled import compiled
 
 
@@ -94,7 +95,7 @@ def generate(
     >>> decoding.generate(count, (), start_ids=[2, 6], max_new_tokens=4, end_id=8).tolist()
     [[3, 4, 5, 6], [7, 8, 0, 0]]
     """
-    decoder, strategy = as_decoder(decoder), strategy or Greedy()
+    decoder, strategy = as_decoder(decoder), as_strategy(strategy)
     start_ids = _ids("start_ids", start_ids, decoder.vocabulary_size)
     batch = len(start_ids)
     inputs = keras.tree.map_structure(lambda leaf: _leaf(leaf, batch), inputs)
@@ -168,6 +169,8 @@ def draw_uniforms(seed, batch, steps):
     if seed is None:
         seed = np.random.SeedSequence().entropy
     if np.ndim(seed) == 0:
+        if not isinstance(seed, numbers.Integral) or seed < 0:
+            raise ValueError(f"seed must be an int, not negative, or None, got {seed!r}.")
         seeds = [[int(seed), row] for row in range(batch)]
     elif len(seed) == batch:
         seeds = [np.asarray(one).tolist() for one in seed]
@@ -233,8 +236,8 @@ def _ids(name, ids, vocabulary_size):
 
 
 def _limits(limits, batch, max_new_tokens):
-    if max_new_tokens < 0:
-        raise ValueError(f"max_new_tokens must not be negative, got {max_new_tokens}.")
+    if not isinstance(max_new_tokens, numbers.Integral) or max_new_tokens < 0:
+        raise ValueError(f"max_new_tokens must be an int, not negative, got {max_new_tokens!r}.")
     if limits is None:
         return np.full((batch,), max_new_tokens, "int32")
     limits = _ids("limits", limits, None)

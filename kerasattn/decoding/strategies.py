@@ -6,12 +6,33 @@ it (`parameters`), so that another temperature does not compile anything anew.
 
 import dataclasses
 import math
+import numbers
 
 import numpy as np
 from keras import ops
 
 from kerasattn.decoding import beam, loop
 from kerasattn.ops import sampling
+
+
+def as_strategy(strategy):
+    """The strategy itself, `Greedy()` for None.
+
+    Raises:
+        ValueError: for what is none, such as the class instead of an object, or its name.
+
+    Example:
+    >>> from kerasattn import decoding
+    >>> decoding.strategies.as_strategy(None)
+    Greedy()
+    """
+    if strategy is None:
+        return Greedy()
+    if isinstance(strategy, type) or not callable(getattr(strategy, "decode", None)):
+        raise ValueError(
+            f"strategy takes Greedy(), Sampling(...), Beam(...) or the like, got {strategy!r}."
+        )
+    return strategy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,6 +153,9 @@ class Beam:
     needs_uniforms = False
 
     def __post_init__(self):
+        for name in ("width", "num_return"):
+            if not isinstance(getattr(self, name), numbers.Integral):
+                raise ValueError(f"{name} must be an int, got {getattr(self, name)!r}.")
         if self.width < 1:
             raise ValueError(f"width must be at least 1, got {self.width}.")
         if not 1 <= self.num_return <= self.width:

@@ -49,7 +49,7 @@ def export_latent_text(model, folder, strategy=None):
     """
     import tensorflow as tf
 
-    tokenizer, strategy = model.tokenizer, strategy or decoding.Greedy()
+    tokenizer, strategy = model.tokenizer, decoding.strategies.as_strategy(strategy)
     if tokenizer is None:
         raise ValueError("Strings need a tokenizer: build the model with tokenizer=...")
     if strategy.needs_uniforms:

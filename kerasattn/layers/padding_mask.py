@@ -14,6 +14,9 @@ class PaddingMask(keras.layers.Layer):
         token ids (batch, length) and optionally a padding mask (batch, length)
         -> bool (batch, length).
 
+    Raises:
+        ValueError: for a padding mask of another shape than the ids.
+
     Example:
     >>> import numpy as np
     >>> from kerasattn import layers
@@ -31,6 +34,7 @@ class PaddingMask(keras.layers.Layer):
             pad_id = -1 if self.pad_id is None else self.pad_id  # no token has -1
             mask = ops.not_equal(token_ids, pad_id)
         else:
+            _check_same(tuple(token_ids.shape), tuple(padding_mask.shape))
             mask = ops.cast(padding_mask, "bool")
         if self.keep_first:
             mask = ops.concatenate([ops.ones_like(mask[:, :1]), mask[:, 1:]], axis=1)
@@ -41,3 +45,10 @@ class PaddingMask(keras.layers.Layer):
 
     def get_config(self):
         return {**super().get_config(), "pad_id": self.pad_id, "keep_first": self.keep_first}
+
+
+def _check_same(ids, mask):
+    """Refuses a mask that would be stretched; sizes that are not known yet are None."""
+    known = [size for size in zip(ids, mask) if None not in size]
+    if len(ids) != len(mask) or any(a != b for a, b in known):
+        raise ValueError(f"The padding mask has the shape {mask}, the token ids have {ids}.")

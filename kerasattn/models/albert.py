@@ -2,6 +2,7 @@ import keras
 
 from kerasattn.models.encoder import Encoder
 from kerasattn.models.parts import Parts
+from kerasattn.models.settings import check_settings
 from kerasattn.weights.tables import albert as tables
 
 
@@ -63,6 +64,7 @@ class ALBERT(Encoder):
         name="albert",
     ):
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+        check_settings(config)
         if not 1 <= num_groups <= num_layers or group_blocks < 1:
             raise ValueError(
                 f"num_groups must be from 1 to num_layers = {num_layers}, group_blocks at least 1, "

@@ -3,6 +3,7 @@ import keras
 from kerasattn import layers
 from kerasattn.models.encoder_decoder import EncoderDecoder, pair_inputs
 from kerasattn.models.parts import language_model_head
+from kerasattn.models.settings import check_settings
 from kerasattn.ops import masks, seeds
 from kerasattn.weights.tables import bart as tables
 
@@ -74,6 +75,7 @@ class BART(EncoderDecoder):
         name=None,
     ):
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+        check_settings(config)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
 
         # === Layers ===

@@ -71,11 +71,14 @@ class BaseModel(Pretrained, keras.Model):
         unknown = sorted(set(inputs) - set(expected))
         if unknown:
             raise ValueError(f"{self.name} has the inputs {list(expected)}, got also {unknown}.")
+        first = next(iter(expected))
+        if inputs.get(first) is None:
+            raise ValueError(f"{self.name} needs {first}, got {sorted(inputs)} without.")
         checked = {}
         for key, spec in expected.items():
             value = inputs.get(key)
-            if isinstance(value, (list, tuple)):
-                value = np.asarray(value)
+            if value is not None and not hasattr(value, "dtype"):
+                value = as_numpy(value)
             if value is not None:
                 _check_input(key, value, spec, self._id_ranges.get(key))
             checked[key] = value
@@ -116,7 +119,8 @@ class BaseModel(Pretrained, keras.Model):
     def _arrays(self, x):
         """Refuses arrays that cannot be read, and makes arrays of lists; leaves all else as is."""
         parts = x if isinstance(x, dict) else {next(iter(self._inputs_struct)): x}
-        if not any(isinstance(part, (np.ndarray, list, tuple)) for part in parts.values()):
+        kinds = (np.ndarray, list, tuple, str)
+        if x is not None and not any(isinstance(part, kinds) for part in parts.values()):
             return x
         checked = self._check_inputs(parts)
         read = {name: checked[name] for name in parts}
@@ -169,6 +173,10 @@ class BaseModel(Pretrained, keras.Model):
 
 
 def _check_input(key, value, spec, num_ids):
+    if isinstance(value, np.ndarray) and value.dtype.kind not in "biufV":  # V: bfloat16
+        raise ValueError(
+            f"{key} takes numbers, got {value.dtype}. Strings become ids by `tokenizer.encode`."
+        )
     dtype = keras.backend.standardize_dtype(value.dtype)
     wants = keras.backend.standardize_dtype(spec.dtype)
     if "int" in wants and not ("int" in dtype or dtype == "bool"):
@@ -197,5 +205,16 @@ def _shape(shape):
 
 
 def as_numpy(x):
-    """A numpy array of a list, an array or a tensor."""
-    return x if isinstance(x, np.ndarray) else np.asarray(ops.convert_to_numpy(x))
+    """A numpy array of a list, an array or a tensor.
+
+    Raises:
+        ValueError: for a list that is none, as rows of several lengths.
+    """
+    if isinstance(x, np.ndarray):
+        return x
+    try:
+        return np.asarray(ops.convert_to_numpy(x))
+    except ValueError as error:
+        raise ValueError(
+            f"Expected an array, or a list whose rows are of one length, padded: {error}"
+        ) from None

@@ -3,6 +3,7 @@ import keras
 from kerasattn import layers
 from kerasattn.models.language_model import LanguageModel, text_inputs
 from kerasattn.models.parts import language_model_head
+from kerasattn.models.settings import check_settings
 from kerasattn.ops import seeds
 from kerasattn.weights.tables import gpt2 as tables
 
@@ -81,6 +82,7 @@ class GPT2(LanguageModel):
         name=None,
     ):
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+        check_settings(config)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
 
         # === Layers ===

@@ -3,7 +3,9 @@
 import numpy as np
 
 from kerasattn import decoding
+from kerasattn.decoding.strategies import as_strategy
 from kerasattn.models.base import as_numpy, check_range
+from kerasattn.models.settings import check_whole
 from kerasattn.ops.compiled import compiled
 
 
@@ -36,7 +38,7 @@ class LatentText:
         (2, 1, 4)
         """
         token_ids = self._token_ids(texts)
-        _check_count("batch_size", batch_size, 1)
+        check_whole("batch_size", batch_size, 1)
         if not hasattr(self, "_encode"):
             # Set past Keras' tracking, which would look for layers inside.
             vars(self)["_encode"] = compiled(
@@ -64,7 +66,8 @@ class LatentText:
 
         Args:
             latents: float (batch, num_latent_layers, latent_dim).
-            strategy: of `kerasattn.decoding`: `Greedy()` by default, `Sampling(...)`, `Beam(...)`.
+            strategy: of `kerasattn.decoding`: `Greedy()` by default, `Sampling(...)`, `Beam(...)`
+                with its one best sentence.
             lengths: int or ints (batch,), tokens of the sentences with [CLS] and [SEP]; needed if
                 the model's length is "conditioned", and only then.
             max_new_tokens: int >= 0, by default max_length - 1; with backbone="bert" at most as
@@ -92,8 +95,18 @@ class LatentText:
         start = self._start(lengths, len(latents))
         steps = self.max_length - 1 if max_new_tokens is None else max_new_tokens
         self._check_steps(steps, start)
-        _check_count("batch_size", batch_size, 1)
+        check_whole("batch_size", batch_size, 1)
+        check_whole("seed", 0 if seed is None else seed)
+        strategy = as_strategy(strategy)
+        several = getattr(strategy, "num_return", 1)
+        if several != 1:
+            raise ValueError(
+                f"Latents stand for one sentence each: num_return must be 1, got {several}. "
+                "`decoding.generate` with this model as its decoder gives more."
+            )
         as_text = self.tokenizer is not None if as_text is None else as_text
+        if as_text:
+            self._require_tokenizer()
         seed = np.random.SeedSequence().entropy if seed is None else seed
         ids, scores = [np.zeros((0, steps), "int32")], [np.zeros((0,), "float32")]
         for first in range(0, len(latents), batch_size):
@@ -129,7 +142,7 @@ class LatentText:
             seed: int, for draws that repeat.
 
         Raises:
-            ValueError: for an autoencoder, or a negative n.
+            ValueError: for an autoencoder, or a negative n or seed.
 
         Example:
         >>> from kerasattn.models import UniVAE
@@ -138,7 +151,8 @@ class LatentText:
         >>> model.sample(3, seed=0).shape
         (3, 1, 4)
         """
-        _check_count("n", n)
+        check_whole("n", n)
+        check_whole("seed", 0 if seed is None else seed)
         rng = np.random.default_rng(seed)
         layers, dim = self.latent_shape
         if self.latent is None:
@@ -188,8 +202,7 @@ class LatentText:
         >>> model.interpolate(*model.sample(2, seed=0), steps=5).shape
         (5, 1, 4)
         """
-        if steps < 2:
-            raise ValueError(f"steps counts both ends, so it is at least 2; got {steps}.")
+        check_whole("steps", steps, 2)  # it counts both ends
         if isinstance(a, str):
             token_ids = self._token_ids([a, b])
             own = self._own_lengths(token_ids)
@@ -236,11 +249,13 @@ class LatentText:
             )
         _check_no_lengths(lengths)
         latents = self._check_latents(latents).copy()
-        chosen = np.atleast_1d(np.asarray(layers, "int64"))
-        count = self.latent_shape[0]
-        if ((chosen < -count) | (chosen >= count)).any():
+        chosen, count = np.atleast_1d(as_numpy(layers)), self.latent_shape[0]
+        if chosen.size == 0:
+            return latents
+        wrong = chosen.dtype.kind not in "iu" or ((chosen < -count) | (chosen >= count)).any()
+        if wrong or chosen.ndim != 1:
             raise ValueError(
-                f"layers takes latent layers from {-count} to {count - 1}, got {list(layers)}."
+                f"layers takes latent layers from {-count} to {count - 1}, got {layers!r}."
             )
         latents[:, chosen] = self.sample(len(latents), seed)[:, chosen]
         return latents
@@ -291,7 +306,7 @@ class LatentText:
 
     def _check_steps(self, steps, start):
         """Refuses a number of new tokens that is none, or beyond the table of positions."""
-        _check_count("max_new_tokens", steps)
+        check_whole("max_new_tokens", steps)
         if self.max_positions is None or not len(start):
             return
         most = self.max_positions - int(start.max())
@@ -330,11 +345,6 @@ class LatentText:
         if self.tokenizer is None:
             raise ValueError("Strings need a tokenizer: build the model with tokenizer=...")
         return self.tokenizer
-
-
-def _check_count(name, value, least=0):
-    if not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} must be an int of at least {least}, got {value!r}.")
 
 
 def _check_no_lengths(lengths):

@@ -3,6 +3,7 @@ import keras
 from kerasattn import layers
 from kerasattn.models.language_model import LanguageModel, text_inputs
 from kerasattn.models.parts import language_model_head
+from kerasattn.models.settings import check_settings
 from kerasattn.ops import seeds
 from kerasattn.weights.tables import llama as tables
 
@@ -74,6 +75,7 @@ class Llama(LanguageModel):
         name=None,
     ):
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+        check_settings(config)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
 
         # === Layers ===

@@ -5,6 +5,7 @@ import dataclasses
 import keras
 
 from kerasattn import heads, layers
+from kerasattn.models.settings import check_settings
 from kerasattn.ops import seeds
 from kerasattn.weights.configs import HEADS
 
@@ -240,6 +241,7 @@ def language_model_head(token_embedding, tied, initializer, policy, use_bias=Fal
 
 def _check(config):
     """Refuses settings that do not go together."""
+    check_settings(config)
     if config["hidden_dim"] % config["num_heads"]:
         raise ValueError(
             f"hidden_dim = {config['hidden_dim']} must be a multiple of num_heads = "

@@ -49,7 +49,9 @@ class Pretrained:
             if unknown:
                 raise TypeError(f"there are no arguments {', '.join(sorted(unknown))}")
             model = cls(**arguments)
-        except (KeyError, TypeError, AttributeError) as error:
+        except ValueError:
+            raise
+        except Exception as error:  # a config may hold anything
             raise ValueError(
                 f"No {cls.__name__} can be built from {path} and the arguments given "
                 f"({type(error).__name__}: {error})."

@@ -3,6 +3,7 @@ import keras
 from kerasattn import layers
 from kerasattn.models.encoder import Encoder
 from kerasattn.models.parts import Parts
+from kerasattn.models.settings import check_settings
 from kerasattn.weights.tables import roformer as tables
 
 
@@ -60,6 +61,7 @@ class RoFormer(Encoder):
         name="roformer",
     ):
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+        check_settings(config)
         check_rotary(config)
 
         # === Layers ===

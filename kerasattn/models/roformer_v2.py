@@ -4,6 +4,7 @@ from kerasattn import layers
 from kerasattn.models.encoder import Encoder
 from kerasattn.models.parts import Parts
 from kerasattn.models.roformer import check_rotary
+from kerasattn.models.settings import check_settings
 from kerasattn.weights.tables import roformer_v2 as tables
 
 
@@ -61,6 +62,7 @@ class RoFormerV2(Encoder):
         name="roformer_v2",
     ):
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+        check_settings(config)
         check_rotary(config)
 
         # === Layers ===

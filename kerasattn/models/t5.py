@@ -3,6 +3,7 @@ import keras
 from kerasattn import layers
 from kerasattn.models.encoder_decoder import EncoderDecoder, pair_inputs
 from kerasattn.models.parts import language_model_head
+from kerasattn.models.settings import check_settings
 from kerasattn.ops import masks, seeds
 from kerasattn.weights.tables import t5 as tables
 
@@ -16,6 +17,7 @@ class T5Parts:
 
     def __init__(self, config):
         self.config = config
+        check_settings(config)
         self.policy = keras.dtype_policies.get(config["dtype"] or keras.config.dtype_policy())
 
     def initializer(self):

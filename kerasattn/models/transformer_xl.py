@@ -3,6 +3,7 @@ from keras import ops
 
 from kerasattn import layers
 from kerasattn.models.language_model import LanguageModel
+from kerasattn.models.settings import check_settings
 from kerasattn.ops import seeds
 from kerasattn.weights.tables import transformer_xl as tables
 
@@ -93,6 +94,7 @@ class TransformerXL(LanguageModel):
         name=None,
     ):
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+        check_settings(config)
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         if same_length and memory_length < 1:
             raise ValueError("same_length=True needs a memory_length of 1 or more, got 0.")

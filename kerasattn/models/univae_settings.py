@@ -2,9 +2,12 @@
 
 import math
 
+from kerasattn.models.settings import check_settings
+
 
 def check(config):
     """Refuses settings that do not go together."""
+    check_settings(config)
     num_layers, num_latent_layers = config["num_layers"], config["num_latent_layers"]
     if not 1 <= num_latent_layers < num_layers:
         raise ValueError(
@@ -55,12 +58,12 @@ def check(config):
         )
     size, tokenizer = config["vocabulary_size"], config["tokenizer"]
     ids = {name: config[name] for name in ("pad_id", "cls_id", "sep_id")}
-    if len(set(ids.values())) < 3 or not all(0 <= i < size for i in ids.values()):
+    if len(set(ids.values())) < 3 or not all(i in range(size) for i in ids.values()):
         raise ValueError(
             f"pad_id, cls_id, sep_id are three of vocabulary_size = {size} ids: {ids}."
         )
     if tokenizer is not None:
-        theirs = {name: getattr(tokenizer, name) for name in ids}
+        theirs = {name: getattr(tokenizer, name, None) for name in ids}
         if theirs != ids:
             raise ValueError(f"The tokenizer has {theirs}, the model {ids}: give it the same.")
         if len(tokenizer.vocabulary) > size:

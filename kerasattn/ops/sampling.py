@@ -3,6 +3,8 @@
 Everything is computed in float32 and deterministic: the random number is an argument.
 """
 
+import numbers
+
 import ml_dtypes
 import numpy as np
 from keras import backend, ops
@@ -93,8 +95,10 @@ def draw(logits, uniform):
 
 
 def check_top_k(top_k):
-    if top_k is not None and top_k < 1:
-        raise ValueError(f"top_k must be at least 1, got {top_k}. Use None to keep all tokens.")
+    if top_k is not None and not (isinstance(top_k, numbers.Integral) and top_k >= 1):
+        raise ValueError(
+            f"top_k must be an int of at least 1, got {top_k!r}. Use None to keep all tokens."
+        )
 
 
 def check_top_p(top_p):

@@ -263,8 +263,13 @@ def test_errors(markov):
         (dict(banned=[-1]), "banned"),
         (dict(banned=[0, 1, 2, 2]), "banned leaves none"),
         (dict(max_new_tokens=-1), "max_new_tokens"),
+        (dict(max_new_tokens=2.5), "max_new_tokens must be an int"),
         (dict(limits=[1]), "limits"),
         (dict(strategy=decoding.Sampling(), seed=[1, 2, 3]), "seed"),
+        (dict(strategy=decoding.Sampling(), seed=1.5), "seed must be an int"),
+        (dict(strategy=decoding.Sampling(), seed=-1), "seed must be an int"),
+        (dict(strategy="greedy"), "strategy takes .*got 'greedy'"),
+        (dict(strategy=decoding.Greedy), "strategy takes .*got <class"),
     ):
         with pytest.raises(ValueError, match=words):
             run(**changes)
@@ -291,6 +296,9 @@ def test_empty_batch(markov):
         lambda: decoding.Sampling(top_p=-0.1),
         lambda: decoding.Sampling(top_p=1.1),
         lambda: decoding.Sampling(top_k=0),
+        lambda: decoding.Sampling(top_k=2.5),
+        lambda: decoding.Beam(2.5),
+        lambda: decoding.Beam(2, num_return=1.0),
         lambda: decoding.Beam(0),
         lambda: decoding.Beam(2, num_return=3),
         lambda: decoding.Beam(2, length_penalty=float("inf")),

@@ -2,6 +2,7 @@
 
 import keras
 import numpy as np
+import pytest
 
 from kerasattn import layers
 from kerasattn.testing import check_layer
@@ -27,6 +28,12 @@ def test_a_mask_that_is_given_counts():
     assert array(layers.PaddingMask()(ids, given)).tolist() == given.tolist()
     found = layers.PaddingMask()(ids, given.astype("int32"))
     assert found.dtype == "bool" and array(found).tolist() == given.tolist()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 1), (3,), (2, 3, 1), (2, 4)])
+def test_a_mask_is_not_stretched(shape):
+    with pytest.raises(ValueError, match=r"padding mask has the shape .*ids have \(2, 3\)"):
+        layers.PaddingMask()(np.ones((2, 3), "int32"), np.ones(shape, bool))
 
 
 def test_layer():

@@ -52,6 +52,11 @@ WRONG = [
     (np.array([[1, -1]]), "ids from 0 to 4, got -1"),
     ({"token_ids": np.array([[1, 2], [3, 7]])}, "ids from 0 to 4, got 7"),
     (np.array([[1.5]]), "takes integers, got the dtype float"),
+    ([[1, 2], [1]], "rows are of one length"),
+    ([["a"]], "token_ids takes numbers, got <U1"),
+    ("a", "token_ids takes numbers, got <U1"),
+    ({"other": np.array([[1]])}, r"needs token_ids, got \['other'\] without"),
+    (None, "needs token_ids"),
 ]
 
 

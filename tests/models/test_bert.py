@@ -65,7 +65,7 @@ def test_every_head_on_one_encoder():
         (dict(heads="mlm"), r"heads are some of"),
         (dict(heads=("token", "discriminator")), "both give token_logits"),
         (dict(num_heads=3), "num_heads = 3"),
-        (dict(heads=("class",), num_classes=0), "num_classes must be at least 1"),
+        (dict(heads=("class",), num_classes=0), "num_classes must be an int of at least 1"),
     ],
 )
 def test_settings_that_do_not_go_together(options, message):

@@ -621,7 +621,7 @@ def test_interpolation():
         np.testing.assert_allclose(path[[0, -1]], [a, end], atol=1e-6)
     straight = univae("gaussian").interpolate(a, b, steps=3)
     np.testing.assert_allclose(straight, [a, (a + b) / 2, b], atol=1e-6)
-    with pytest.raises(ValueError, match="at least 2; got 1"):
+    with pytest.raises(ValueError, match="at least 2, got 1"):
         model.interpolate(a, b, steps=1)
     with pytest.raises(ValueError, match="latents take numbers"):
         model.interpolate(a, b[:1])
@@ -638,7 +638,7 @@ def test_resampling():
         np.testing.assert_array_equal(model.resample(latents, [chosen], seed=4), found)
     np.testing.assert_array_equal(latents, original)
     np.testing.assert_array_equal(model.resample(latents, []), latents)
-    for wrong in ([2], [-3]):
+    for wrong in ([2], [-3], 7, "0", [0.5], None, [[0]], [True]):
         with pytest.raises(ValueError, match=r"layers from -2 to 1"):
             model.resample(latents, wrong)
 
@@ -786,6 +786,34 @@ BAD_LATENTS = [
     (np.full((1, 2, 4), np.inf), "NaN or infinity"),
     (np.array([[["a"] * 4] * 2]), "latents take numbers"),
 ]
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"strategy": "greedy"}, r"strategy takes Greedy\(\).*got 'greedy'"),
+        ({"strategy": decoding.Beam}, r"strategy takes Greedy\(\).*got <class"),
+        ({"strategy": decoding.Beam(3, num_return=2)}, "num_return must be 1, got 2"),
+        ({"seed": 1.5}, "seed must be an int of at least 0, got 1.5"),
+        ({"seed": -1}, "seed must be an int of at least 0, got -1"),
+        ({"as_text": True}, "Strings need a tokenizer"),
+    ],
+)
+def test_ways_of_writing_that_there_are_not(options, message):
+    with pytest.raises(ValueError, match=message):
+        univae("vmf").generate(univae("vmf").sample(2, seed=0), **options)
+
+
+@pytest.mark.parametrize("steps", [1, 2.5, "3", None])
+def test_steps_of_an_interpolation(steps):
+    with pytest.raises(ValueError, match="steps must be an int of at least 2, got"):
+        univae("vmf").interpolate(*univae("vmf").sample(2, seed=0), steps)
+
+
+@pytest.mark.parametrize("seed", [1.5, -1, "x"])
+def test_seeds_that_are_none(seed):
+    with pytest.raises(ValueError, match="seed must be an int of at least 0, got"):
+        univae("vmf").sample(2, seed)
 
 
 @pytest.mark.parametrize("latents, message", BAD_LATENTS)
