@@ -46,6 +46,7 @@ from kerasattn.training.checkpoint import ResumableCheckpoint
 from kerasattn.training.progress import Progress
 from kerasattn.training.report import to_markdown
 from kerasattn.training.runs import (
+    check_installed,
     check_numbers,
     check_writable,
     one_line_errors,
@@ -193,7 +194,12 @@ def make_settings(arguments):
         if other:
             raise ValueError(f"The run in {output} was started with {', '.join(other)}: say the "
                              "same, or leave it out.")  # fmt: skip
+        missing = ", ".join(sorted(settings.keys() - before.keys()))
+        if missing:
+            raise ValueError(f"{output / 'settings.json'} is not of this script: no {missing}.")
         settings = before
+        check_numbers(settings, AT_LEAST, ABOVE)
+    check_installed(["matplotlib", "sacrebleu"], "examples")  # the report needs them at the end
     check_writable(output)
     return settings, output, resume, given
 
@@ -241,6 +247,9 @@ def read_corpus(settings, tokenizer=None):
     tokenizer = tokenizer or kind_of_tokenizer(sentences)(SPECIAL_TOKENS)
     normalize = getattr(tokenizer, "normalize", list)
     sentences = list(dict.fromkeys(text for text in normalize(sentences) if text))
+    if len(sentences) < 2:
+        raise ValueError(f"{corpus} has {len(sentences)} different sentences as the tokenizer reads "
+                         "them, which leaves out control characters; expected two or more.")  # fmt: skip
     if settings["limit"]:
         order = np.random.default_rng(settings["seed"]).permutation(len(sentences))
         sentences = [sentences[i] for i in order[: settings["limit"]]]

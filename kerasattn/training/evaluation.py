@@ -250,7 +250,8 @@ def evaluate(
             model, texts["originals"], replaced, draw, times
         )
     if model.length == "conditioned":
-        choices = np.unique(np.linspace(4, model.max_length, 6).astype("int32"))
+        shortest = min(4, model.max_length)
+        choices = np.unique(np.linspace(shortest, model.max_length, 6).astype("int32"))
         columns = [write(model, latents[:6], np.full(len(latents[:6]), n)) for n in choices]
         texts["lengths"] = [int(n) - 2 for n in choices], list(zip(*columns))
     texts["path"] = interpolation(model, sentences, latents, lengths)

@@ -1,8 +1,10 @@
 """What scripts that train have in common: settings from a command line, a folder to write into."""
 
 import contextlib
+import importlib.util
 import json
 import math
+import numbers
 import os
 import sys
 from pathlib import Path
@@ -40,8 +42,8 @@ def check_numbers(settings, at_least, above):
         value = settings.get(name)
         if value is None:
             continue
-        if not math.isfinite(value):
-            raise ValueError(f"{option(name)} must be a finite number, got {value}.")
+        if not isinstance(value, numbers.Real) or not math.isfinite(value):
+            raise ValueError(f"{option(name)} must be a finite number, got {value!r}.")
         if name in at_least and value < at_least[name]:
             raise ValueError(f"{option(name)} must be at least {at_least[name]}, got {value}.")
         if name in above and value <= above[name]:
@@ -65,11 +67,36 @@ def check_writable(folder):
 
 
 def read_settings(path):
-    """The settings that a run has kept, None if there are none that can be read."""
+    """The settings that a run has kept, a dict; None if there are none that can be read."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        settings = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
         return None
+    return settings if isinstance(settings, dict) else None
+
+
+def check_installed(packages, extra):
+    """Refuses to begin what could not be finished, for want of packages.
+
+    Args:
+        packages: names to import.
+        extra: the extra of kerasattn that brings them.
+
+    Raises:
+        ValueError: naming those that are not installed.
+
+    Example:
+    >>> from kerasattn.training.runs import check_installed
+    >>> check_installed(["json", "no_such_package"], "examples")
+    Traceback (most recent call last):
+    ValueError: no_such_package is not installed: pip install "kerasattn[examples]".
+    """
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        raise ValueError(
+            f'{", ".join(missing)} {verb} not installed: pip install "kerasattn[{extra}]".'
+        )
 
 
 def write_whole(path, content):

@@ -328,6 +328,7 @@ def _complaint(example, capsys, *arguments):
         (b"", "is empty"),
         (b"\xff\x00\x12\x80", "is not UTF-8 text"),
         ("今日好熱\n今日好熱\n".encode(), "1 different sentence;"),
+        (b"\x01\x02\n\x03\n", "0 different sentences as the tokenizer reads them"),
     ],
 )
 def test_bad_corpus(example, capsys, tmp_path, content, complaint):
@@ -393,6 +394,15 @@ def test_resume_needs_a_run(example, capsys, tmp_path, small, corpus):
     assert "--latent-dim 8" in line
     copy = tmp_path / "copy"
     copy.mkdir()
+    for content, complaint in (
+        ("[1]", "holds no run"),
+        ("{", "holds no run"),
+        ("[" * 100_000, "holds no run"),
+        ("{}", "settings.json is not of this script: no batch_size, "),
+        (json.dumps({**example.DEFAULTS, "start_from": None, "kappa": "3"}), "finite number"),
+    ):
+        (copy / "settings.json").write_text(content)
+        assert complaint in _complaint(example, capsys, "--resume", "--output", copy)
     (copy / "settings.json").write_bytes((small / "settings.json").read_bytes())
     whole = (small / "training.npz").read_bytes()
     (copy / "training.npz").write_bytes(whole[: len(whole) // 2])
@@ -455,6 +465,12 @@ def test_settings_are_those_of_the_model_to_start_from(
     for name in ("num_layers", "hidden_dim", "latent_dim", "kappa", "max_length", "latent"):
         assert settings[name] == config[name], name
     assert settings["hidden_dim"] != example.DEFAULTS["hidden_dim"]
+
+
+def test_what_the_report_needs_is_looked_for_before_the_training(example, capsys, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    line = _complaint(example, capsys, "--small")
+    assert 'matplotlib, sacrebleu are not installed: pip install "kerasattn[examples]"' in line
 
 
 def test_a_full_disk(example, capsys, tmp_path, corpus, monkeypatch):
