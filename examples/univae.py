@@ -248,8 +248,10 @@ def read_corpus(settings, tokenizer=None):
     normalize = getattr(tokenizer, "normalize", list)
     sentences = list(dict.fromkeys(text for text in normalize(sentences) if text))
     if len(sentences) < 2:
-        raise ValueError(f"{corpus} has {len(sentences)} different sentences as the tokenizer reads "
-                         "them, which leaves out control characters; expected two or more.")  # fmt: skip
+        raise ValueError(
+            f"{corpus} has {len(sentences)} different sentences as the tokenizer reads them, "
+            "without control characters; expected two or more."
+        )
     if settings["limit"]:
         order = np.random.default_rng(settings["seed"]).permutation(len(sentences))
         sentences = [sentences[i] for i in order[: settings["limit"]]]
