@@ -72,11 +72,11 @@ DEFAULTS = dict(
     embedding_dim=64,
     initializer_range=0.06,  # small models learn faster from more than BERT's 0.02
     num_latent_layers=4,
-    latent_dim=32,
+    latent_dim=24,
     latent="vmf",
-    kappa=192.0,
-    prior_share=0.08,  # of sentences, so that samples of the prior read like sentences
-    uniformity_weight=0.3,  # of a loss that gives these the lengths that sentences have
+    kappa=224.0,
+    swap_noise=0.13,  # of latents, so that samples of the prior read like sentences
+    isotropy_weight=0.06,  # of a loss that makes sentences use all of their spheres, as samples do
     word_dropout=0.4,  # at the start, and none at the end: words are learned from the latents
     free_bits=1.0,  # a dimension of a Gaussian latent
     codebook_size=512,
@@ -119,7 +119,7 @@ SMALL = dict(
 CHINESE = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 # What numbers may be: at least so much, or above it.
 AT_LEAST = dict.fromkeys(
-    ("kappa", "prior_share", "word_dropout", "uniformity_weight", "dropout", "seed"), 0
+    ("kappa", "swap_noise", "word_dropout", "isotropy_weight", "dropout", "seed"), 0
 )
 AT_LEAST |= dict.fromkeys(("steps", "batch_size", "held_out", "num_latent_layers", "num_heads"), 1)
 AT_LEAST |= dict.fromkeys(("hidden_dim", "intermediate_dim", "embedding_dim", "latent_dim"), 1)
@@ -158,8 +158,8 @@ def parse_arguments(arguments):
         ("initializer_range", float, "standard deviation of the weights at the start"),
         ("latent_dim", int, "width of a latent"),
         ("kappa", float, "concentration of von Mises-Fisher latents"),
-        ("prior_share", float, "share of sentences trained with some latents of the prior"),
-        ("uniformity_weight", float, "how much these are made to fill their spheres"),
+        ("swap_noise", float, "share of latents that training swaps for other sentences'"),
+        ("isotropy_weight", float, "how much latents are made to use all of their spheres"),
         ("word_dropout", float, "share of words that are hidden when training starts"),
         ("dropout", float, "rate of dropout"),
         ("max_length", int, "tokens of the longest sentence, with [CLS] and [SEP]; by default what "
@@ -272,9 +272,9 @@ def make_tokenizer(settings, training):
 
 # === Model ===
 def build_model(settings, tokenizer):
-    names = ["num_latent_layers", "latent_dim", "kappa", "free_bits"]
+    names = ["num_latent_layers", "latent_dim", "kappa", "free_bits", "swap_noise"]
     if settings["latent"] == "vmf":
-        names += ["prior_share", "uniformity_weight"]
+        names.append("isotropy_weight")
     shared = dict(
         {name: settings[name] for name in names},
         latent=None if settings["latent"] == "none" else settings["latent"],
@@ -335,8 +335,8 @@ def train(model, token_ids, settings, checkpoint, keep_settings):
             guides = [AnnealWeight(steps=max(1, planned // 2))]
         elif model.latent == "quantized":
             guides = [CodeUsage()]
-        elif model.latent == "vmf" and settings["uniformity_weight"]:
-            weight = dict(end=settings["uniformity_weight"], attribute="uniformity_weight")
+        elif model.latent == "vmf" and settings["isotropy_weight"]:
+            weight = dict(end=settings["isotropy_weight"], attribute="isotropy_weight")
             guides = [AnnealWeight(steps=planned, **weight)]
         if settings["word_dropout"]:
             weight = dict(start=settings["word_dropout"], end=0.0, attribute="word_dropout")

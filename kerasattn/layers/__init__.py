@@ -4,6 +4,7 @@ from kerasattn.layers.adaptive_embedding import AdaptiveEmbedding, AdaptiveSoftm
 from kerasattn.layers.attention_mask import AttentionMask
 from kerasattn.layers.feed_forward import FeedForward
 from kerasattn.layers.gaussian_sampling import GaussianSampling
+from kerasattn.layers.isotropy_regularization import IsotropyRegularization
 from kerasattn.layers.language_model_head import LanguageModelHead
 from kerasattn.layers.learned_position_embedding import LearnedPositionEmbedding
 from kerasattn.layers.memories import Memories, MemoryMask, NextMemories
@@ -11,7 +12,6 @@ from kerasattn.layers.multi_head_attention import MultiHeadAttention
 from kerasattn.layers.padding_mask import PaddingMask
 from kerasattn.layers.plain_rms_normalization import PlainRMSNormalization
 from kerasattn.layers.position_ids import PositionIds
-from kerasattn.layers.prior_replacement import PriorReplacement
 from kerasattn.layers.relative_attention import QueryBiases, RelativeAttention
 from kerasattn.layers.relative_block import RelativeTransformerBlock
 from kerasattn.layers.relative_position_bias import RelativePositionBias
@@ -20,10 +20,10 @@ from kerasattn.layers.relative_sinusoids import RelativeSinusoids
 from kerasattn.layers.rotary_embedding import RotaryEmbedding
 from kerasattn.layers.segment_ids import SegmentIds
 from kerasattn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
+from kerasattn.layers.swap_noise import SwapNoise
 from kerasattn.layers.token_embedding import TokenEmbedding
 from kerasattn.layers.transformer_block import TransformerBlock
 from kerasattn.layers.two_streams import QueryStream, SameSegment, ToldStream, TwoStreamMasks
-from kerasattn.layers.uniformity_regularization import UniformityRegularization
 from kerasattn.layers.vector_quantizer import VectorQuantizer
 from kerasattn.layers.von_mises_fisher_sampling import VonMisesFisherSampling
 from kerasattn.layers.word_dropout import WordDropout
@@ -34,6 +34,7 @@ __all__ = [
     "AttentionMask",
     "FeedForward",
     "GaussianSampling",
+    "IsotropyRegularization",
     "LanguageModelHead",
     "LearnedPositionEmbedding",
     "Memories",
@@ -43,7 +44,6 @@ __all__ = [
     "PaddingMask",
     "PlainRMSNormalization",
     "PositionIds",
-    "PriorReplacement",
     "QueryBiases",
     "QueryStream",
     "RelativeAttention",
@@ -55,11 +55,11 @@ __all__ = [
     "SameSegment",
     "SegmentIds",
     "SinusoidalPositionEncoding",
+    "SwapNoise",
     "TokenEmbedding",
     "ToldStream",
     "TransformerBlock",
     "TwoStreamMasks",
-    "UniformityRegularization",
     "VectorQuantizer",
     "VonMisesFisherSampling",
     "WordDropout",

@@ -35,7 +35,7 @@ def check_settings(config):
         elif name.endswith("_epsilon") or name.startswith("initializer_"):
             if not (_is_number(value) and 0 < value < math.inf):
                 raise ValueError(f"{name} must be a finite number above 0, got {value!r}.")
-        elif name.endswith("dropout") and not (_is_number(value) and 0 <= value < 1):
+        elif name.endswith(("dropout", "noise")) and not (_is_number(value) and 0 <= value < 1):
             raise ValueError(f"{name} must be in [0, 1), got {value!r}.")
         elif name == "seed" and not _is_whole(value):
             raise ValueError(f"seed must be an int or None, got {value!r}.")

@@ -36,13 +36,13 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
             they are.
         latent: "vmf" (von Mises-Fisher), "gaussian", "quantized" (VQ-VAE), or None (autoencoder).
         kappa: float >= 0, concentration of the von Mises-Fisher distribution.
-        prior_share: float in [0, 1), of the sentences, those that are written, while training,
-            with some latents of the prior; see `layers.PriorReplacement`. For latent="vmf".
         codebook_size: int, codes of a latent layer of the quantized kind.
         kl_weight: float >= 0, of the Gaussian's KL; `training.AnnealWeight` changes it in `fit`.
         free_bits: float >= 0, bits that each dimension of a Gaussian latent carries for nothing.
-        uniformity_weight: float >= 0, of a loss that makes von Mises-Fisher latents fill their
-            spheres, each on its own, as samples do; see `layers.UniformityRegularization`.
+        isotropy_weight: float >= 0, of a loss that makes von Mises-Fisher latents use every
+            direction of their spheres, as samples do; see `layers.IsotropyRegularization`.
+        swap_noise: float in [0, 1), of the latents, those that the writing gets of another sentence
+            while training, so that it learns to doubt; see `layers.SwapNoise`.
         max_length: int, the longest sentence, with [CLS] and [SEP].
         word_dropout: float in [0, 1), of the tokens that the writing is fed while training, those
             that are hidden; see `layers.WordDropout`. `training.AnnealWeight` changes it in `fit`.
@@ -101,8 +101,8 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         codebook_size=512,
         kl_weight=1.0,
         free_bits=0.0,
-        uniformity_weight=0.0,
-        prior_share=0.0,
+        isotropy_weight=0.0,
+        swap_noise=0.0,
         word_dropout=0.0,
         max_length=32,
         length="fixed",
@@ -252,19 +252,19 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
         real = padding(token_ids, padding_mask)
         rows = ops.any(real, axis=1)  # (batch,)
         latents, read_hidden = read(token_ids, padding_mask, rows)
-        if uniformity_weight:
-            uniformity = layers.UniformityRegularization(
-                uniformity_weight, dtype="float32", name="uniformity"
+        if isotropy_weight:
+            isotropy = layers.IsotropyRegularization(
+                isotropy_weight, dtype="float32", name="isotropy"
             )
-            latents = uniformity(latents, rows)
+            latents = isotropy(latents, rows)
         if length == "fixed":
             start = ops.full_like(token_ids[:, 0], max_length)
         else:
             start = ops.sum(ops.cast(real, "int32"), axis=1)
         given, fed = latents, token_ids  # what the writing sees
-        if prior_share:
-            options = dict(name="prior_replacement", seed=make.seed("prior_replacement"))
-            given = layers.PriorReplacement(prior_share, dtype="float32", **options)(latents)
+        if swap_noise:
+            options = dict(name="swap_noise", seed=make.seed("swap_noise"), dtype="float32")
+            given = layers.SwapNoise(swap_noise, **options)(latents, rows)
         if word_dropout:
             options = dict(name="word_dropout", seed=make.seed("word_dropout"))
             kept = (pad_id, cls_id, sep_id)

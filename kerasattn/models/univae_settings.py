@@ -26,14 +26,12 @@ def check(config):
         raise ValueError(
             f"latent={config['latent']!r} needs a latent_dim; only latent=None goes without."
         )
-    weight = config["uniformity_weight"]
+    weight = config["isotropy_weight"]
     if not 0 <= weight < math.inf or (weight and config["latent"] != "vmf"):
         raise ValueError(
-            "uniformity_weight must be finite and not negative, and is for latent='vmf' alone; got "
+            "isotropy_weight must be finite and not negative, and is for latent='vmf' alone; got "
             f"{weight} with latent={config['latent']!r}."
         )
-    if config["prior_share"] and config["latent"] != "vmf":
-        raise ValueError(f"prior_share is for latent='vmf' alone, got {config['latent']!r}.")
     if config["word_dropout"] and not 0 <= config["unk_id"] < config["vocabulary_size"]:
         raise ValueError(
             f"word_dropout puts unk_id = {config['unk_id']} in a word's place, which is none of "

@@ -5,6 +5,7 @@ from kerasattn.ops import (
     attention,
     compiled,
     gaussian,
+    isotropy,
     masks,
     positions,
     relative,
@@ -12,7 +13,6 @@ from kerasattn.ops import (
     sampling,
     seeds,
     spans,
-    uniformity,
     vmf,
 )
 
@@ -21,6 +21,7 @@ __all__ = [
     "attention",
     "compiled",
     "gaussian",
+    "isotropy",
     "masks",
     "positions",
     "relative",
@@ -28,6 +29,5 @@ __all__ = [
     "sampling",
     "seeds",
     "spans",
-    "uniformity",
     "vmf",
 ]

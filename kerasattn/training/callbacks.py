@@ -55,7 +55,7 @@ class AnnealWeight(StepCallback):
         layers: a layer, a list of layers, or None for all layers of the model that have the
             attribute.
         attribute: str, the name of the layers' variable: "kl_weight" of `GaussianSampling`,
-            "uniformity_weight" of `UniformityRegularization`.
+            "isotropy_weight" of `IsotropyRegularization`.
 
     Raises:
         ValueError: if an argument is out of its range, or no layer has such a variable.

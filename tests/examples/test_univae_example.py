@@ -369,7 +369,7 @@ def test_start_from_a_roformer(example, tmp_path, corpus, monkeypatch):
     model = stopped.value.args[0]
     config = json.loads((folder / "config.json").read_text())
     assert model.get_config()["num_layers"] == config["num_hidden_layers"]
-    assert model.get_config()["uniformity_weight"] == example.DEFAULTS["uniformity_weight"]
+    assert model.get_config()["isotropy_weight"] == example.DEFAULTS["isotropy_weight"]
     assert model.tokenizer.vocabulary[5:8] == folder.joinpath("vocab.txt").read_text().split()[5:8]
     assert int(model.optimizer.iterations) == 2
 

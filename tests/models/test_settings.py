@@ -15,6 +15,7 @@ WRONG = [
     *[("initializer_range", value) for value in (0, -1.0, float("nan"), float("inf"))],
     *[("dropout", value) for value in (1.0, -0.1, float("nan"), "0.1")],
     *[("attention_dropout", value) for value in (1.0, -0.1)],
+    *[("swap_noise", value) for value in (1.0, -0.1)],
     *[("seed", value) for value in (1.5, "x")],
     *[("codebook_size", value) for value in (0, 2.5)],
     *[("latent_dim", value) for value in (2.5, "4")],

@@ -31,8 +31,8 @@ KINDS = {
     "unreduced": dict(latent=None, latent_dim=None),
     "bert": dict(latent="vmf", backbone="bert", embedding_dim=6),
     "conditioned": dict(latent="vmf", length="conditioned"),
-    "uniformity": dict(latent="vmf", uniformity_weight=0.2),
-    "guided": dict(latent="vmf", prior_share=0.3, word_dropout=0.3),
+    "isotropy": dict(latent="vmf", isotropy_weight=0.2),
+    "guided": dict(latent="vmf", swap_noise=0.3, word_dropout=0.3),
 }
 IDS = np.array([[2, 5, 6, 7, 8, 9, 3], [2, 5, 3, 0, 0, 0, 0], [2, 9, 10, 11, 3, 0, 0]], "int32")
 LENGTHS = np.array([7, 3, 5], "int32")
@@ -270,7 +270,7 @@ def test_the_gaussian_pays_its_divergence(options):
     assert results["kl"] == pytest.approx(kl, abs=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "quantized", "uniformity"])
+@pytest.mark.parametrize("kind", ["gaussian", "quantized", "isotropy"])
 def test_rows_of_padding_cost_nothing(kind):
     """Nor do they move a codebook: what fills up a batch is no sentence."""
     model = new(**KINDS[kind], dropout=0.0)
@@ -293,13 +293,13 @@ def test_rows_of_padding_cost_nothing(kind):
         np.testing.assert_allclose(books[1], books[0], atol=1e-5)
 
 
-def test_the_uniformity_of_latents_is_paid():
-    """weight × uniformity of the sentences' means, in evaluation as in training."""
-    from kerasattn.ops.uniformity import uniformity
+def test_the_isotropy_of_latents_is_paid():
+    """weight × divergence of the sentences' means, in evaluation as in training."""
+    from kerasattn.ops.isotropy import isotropy_divergence
 
-    model = univae("uniformity")
+    model = univae("isotropy")
     losses, real = token_losses(model, IDS)
-    cost = 0.2 * float(uniformity(model.encode(IDS)))
+    cost = 0.2 * float(isotropy_divergence(model.encode(IDS)))
     assert evaluated(model, IDS)["loss"] == pytest.approx(losses[real].mean() + cost, abs=1e-5)
 
 
@@ -765,7 +765,7 @@ CONFIG_ERRORS = [
 
 
 @pytest.mark.parametrize(
-    "kind", ["gaussian", "quantized", "unreduced", "bert", "conditioned", "uniformity", "guided"]
+    "kind", ["gaussian", "quantized", "unreduced", "bert", "conditioned", "isotropy", "guided"]
 )
 def test_model_of_another_kind(kind):
     seconds = "tried on the first kind"

@@ -128,7 +128,7 @@ def test_from_a_roformer_folder(tmp_path, caplog):
 
 
 def test_a_loss_that_no_checkpoint_has_may_be_asked_for(golden, tmp_path):
-    """The weight of the uniformity loss is a variable, which starts at what is asked for."""
+    """The weight of the isotropy loss is a variable, which starts at what is asked for."""
     sizes = dict(num_latent_layers=2, latent_dim=4, max_length=8)
     UniVAE(20, **SIZES, max_length=6).save_pretrained(tmp_path / "own")
     for folder, options in (
@@ -136,12 +136,12 @@ def test_a_loss_that_no_checkpoint_has_may_be_asked_for(golden, tmp_path):
         (golden("univae_reference"), {}),
         (tmp_path / "own", {}),
     ):
-        model = UniVAE.from_pretrained(folder, uniformity_weight=0.2, **options)
-        (layer,) = (x for x in model.layers if hasattr(x, "uniformity_weight"))
-        assert float(array(layer.uniformity_weight)) == pytest.approx(0.2)
+        model = UniVAE.from_pretrained(folder, isotropy_weight=0.2, **options)
+        (layer,) = (x for x in model.layers if hasattr(x, "isotropy_weight"))
+        assert float(array(layer.isotropy_weight)) == pytest.approx(0.2)
     model.save_pretrained(tmp_path / "with")
-    without = UniVAE.from_pretrained(tmp_path / "with", uniformity_weight=0.0)
-    assert {*by_path(model)} - {*by_path(without)} == {"uniformity/uniformity_weight"}
+    without = UniVAE.from_pretrained(tmp_path / "with", isotropy_weight=0.0)
+    assert {*by_path(model)} - {*by_path(without)} == {"isotropy/isotropy_weight"}
 
 
 def test_special_ids_of_lines(tmp_path):
@@ -159,13 +159,13 @@ def test_from_a_tensorflow_folder(golden, reference):
     config = json.loads((folder / "bert_config.json").read_text())
     form = UniVAE.formats[-1]
     arguments = form.arguments(config, folder)
-    options = dict(num_latent_layers=2, latent_dim=8, max_length=12, uniformity_weight=0.2)
+    options = dict(num_latent_layers=2, latent_dim=8, max_length=12, isotropy_weight=0.2)
     model = UniVAE(**arguments, **options)
     from kerasattn.weights import load_weights
 
     with form.open(folder) as source:
         report = load_weights(model, form.table, source, fresh=form.fresh)
-    new = ("latent_", "uniformity/")
+    new = ("latent_", "isotropy/")
     assert all(path.startswith(new) for path in report.fresh)
     body = {k: v for k, v in by_path(model).items() if not k.startswith(new)}
     same(body, {k: v for k, v in by_path(reference[0]).items() if not k.startswith("latent_")})
@@ -177,7 +177,7 @@ def test_from_a_tensorflow_folder(golden, reference):
 @pytest.mark.parametrize(
     "options",
     [
-        dict(latent="vmf", embedding_dim=8, length="conditioned", uniformity_weight=0.2),
+        dict(latent="vmf", embedding_dim=8, length="conditioned", isotropy_weight=0.2),
         dict(latent="gaussian", backbone="bert", kl_weight=0.5),
         dict(latent="quantized", codebook_size=7),
         dict(latent=None, latent_dim=None),

@@ -18,8 +18,8 @@ TABLE = roformer.HUGGINGFACE_TABLE + Table(
         *torch_dense("latent_out_{i}", "univae.latent_out.{i}"),
         Rule("{path}", "univae.{path}"),  # codebooks, weights of the KL
     ),
-    # Of a model that is loaded without: uniformity_weight=0, word_dropout=0.
-    ignored=("univae.uniformity/*", "univae.word_dropout/*"),
+    # Of a model that is loaded without: isotropy_weight=0, word_dropout=0.
+    ignored=("univae.isotropy/*", "univae.word_dropout/*"),
 )
 
 # Names of the layers that bert4keras makes.
@@ -132,7 +132,7 @@ def reference_arguments(config, folder):
 # === Formats ===
 
 # Settings that training may change, and that a model may have though its folder has none.
-GUIDES = ("uniformity/*", "word_dropout/*")
+GUIDES = ("isotropy/*", "word_dropout/*")
 
 OWN = Format(
     name="UniVAE",

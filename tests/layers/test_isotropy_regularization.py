@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import kerasattn.layers as layers
-from kerasattn.ops.uniformity import uniformity
+from kerasattn.ops.isotropy import isotropy_divergence
 from kerasattn.testing import check_layer
 from kerasattn.training.callbacks import AnnealWeight
 
@@ -15,12 +15,11 @@ def unit(batch, length):
 
 def test_layer():
     check_layer(
-        layers.UniformityRegularization,
-        {"uniformity_weight": 0.5, "concentration": 2.0},
+        layers.IsotropyRegularization,
+        {"isotropy_weight": 0.5},
         unit,
         config_errors=[
-            ({"uniformity_weight": -1.0}, "uniformity_weight must be finite"),
-            ({"concentration": 0.0}, "concentration must be finite and above 0"),
+            ({"isotropy_weight": -1.0}, "isotropy_weight must be finite"),
         ],
         skip={"precision": "latents are float32 in every policy"},
     )
@@ -29,23 +28,24 @@ def test_layer():
 @pytest.mark.parametrize("training", [True, False])
 def test_the_loss_counts_in_training_and_evaluation(training):
     """As those of the other latents do."""
-    layer = layers.UniformityRegularization(0.5, concentration=2.0)
+    layer = layers.IsotropyRegularization(0.5)
     z, rows = unit(5, 3), np.array([True, True, False, True, True])
     layer(z, rows, training=training)
-    assert float(layer.losses[0]) == pytest.approx(0.5 * float(uniformity(z[rows], 2.0)), abs=1e-6)
+    cost = 0.5 * float(isotropy_divergence(z[rows]))
+    assert float(layer.losses[0]) == pytest.approx(cost, abs=1e-5)
 
 
 def test_spreads_what_stands_close_together():
     start = np.random.default_rng(0).standard_normal((64, 12)).astype("float32") + 3.0
     z = keras.layers.UnitNormalization()(keras.layers.Reshape((2, 6))(x := keras.Input((12,))))
-    z = layers.UniformityRegularization(1.0)(z)
+    z = layers.IsotropyRegularization(1.0)(z)
     shift = keras.layers.Dense(12, kernel_initializer="identity")
     inputs = keras.Input((12,))
     model = keras.Model(inputs, keras.Model(x, z)(shift(inputs)))
     model.compile(keras.optimizers.Adam(0.05), jit_compile=True)
     model.compute_loss = lambda x, y, y_pred, sample_weight=None, training=True: sum(model.losses)
-    before = float(uniformity(model.predict(start, verbose=0)))
-    guide = AnnealWeight(10, attribute="uniformity_weight")
+    before = float(isotropy_divergence(model.predict(start, verbose=0)))
+    guide = AnnealWeight(10, attribute="isotropy_weight")
     logs = model.fit(start, batch_size=64, epochs=60, verbose=0, callbacks=[guide]).history
-    assert before > 3 and float(uniformity(model.predict(start, verbose=0))) < 0.3
-    assert logs["uniformity_weight"][::5][:3] == [0.0, 0.5, 1.0]
+    assert before > 3 and float(isotropy_divergence(model.predict(start, verbose=0))) < 0.3
+    assert logs["isotropy_weight"][::5][:3] == [0.0, 0.5, 1.0]
