@@ -22,6 +22,19 @@ def describe(model):
     return {name: places for name, places in changes.items() if places}
 
 
+def check_unchanged(model):
+    """Refuses what a published format cannot hold.
+
+    Raises:
+        ValueError: for a quantized model, or one with adapters.
+    """
+    changed = describe(model)
+    if "quantized" in changed:
+        raise ValueError(f"{model.name} is quantized: such a model is saved as a .keras file.")
+    if "bottlenecks" in changed or adapters.with_lora(model):
+        raise ValueError(f"{model.name} has adapters: merge them before, or save them alone.")
+
+
 def repeat(model, changes):
     """Does to a newly built model what `describe` told of another."""
     if "bottlenecks" in changes:

@@ -7,6 +7,7 @@ import pathlib
 
 import keras
 
+from kerasattn.models import changes
 from kerasattn.weights import build_with_weights, find_format
 
 
@@ -71,8 +72,9 @@ class Pretrained:
         """Writes the weights and the config, in the family's published format; made if need be.
 
         Raises:
-            ValueError: if the folder cannot be written.
+            ValueError: if the folder cannot be written; for a quantized model or adapters.
         """
+        changes.check_unchanged(self)
         self.formats[0].save(self, self._config, folder)
 
 

@@ -6,8 +6,8 @@
     adapters.save(model, "adapters.safetensors")
     adapters.merge(model)
 
-They stand in the dense layers that the model has, so any model of the zoo takes them, and any other
-model of Keras. A model that was compiled is compiled anew, with a new optimizer.
+They stand in the dense layers that the model has, so any model of Keras takes them. A model that
+was compiled is compiled anew, with a new optimizer.
 """
 
 import contextlib
@@ -125,7 +125,8 @@ def save(model, path):
     >>> os.path.getsize(path) < 2000
     True
     """
-    described = {"lora": _loras(model), "bottlenecks": bottlenecks_of(model)}
+    loras = {layer.path: [layer.lora_rank, layer.lora_alpha] for layer in with_lora(model)}
+    described = {"lora": loras, "bottlenecks": bottlenecks_of(model)}
     if not any(described.values()):
         raise ValueError(f"{model.name} has no adapters to save: see add_lora, add_bottlenecks.")
     arrays = {v.path: ops.convert_to_numpy(v.value) for v in model.trainable_variables}
@@ -154,7 +155,7 @@ def load(model, path):
     >>> len(twin.trainable_variables)
     4
     """
-    if _has_adapters(model):
+    if with_lora(model) or _with_bottlenecks(model):
         raise ValueError(f"{model.name} has adapters already: merge them first.")
     with (
         SafetensorsSource(path) as source,
@@ -200,7 +201,7 @@ def merge(model):
     >>> len(model.weights) == count
     True
     """
-    if not _has_adapters(model):
+    if not (with_lora(model) or _with_bottlenecks(model)):
         raise ValueError(f"{model.name} has no adapters to merge.")
     stuck = [layer.path for layer in _with_bottlenecks(model) if not _is_linear(layer)]
     if stuck:
@@ -208,7 +209,7 @@ def merge(model):
             f"A bottleneck merges without an activation, into a float kernel and a bias; these do "
             f"not: {', '.join(stuck)}. Save them alone."
         )
-    for layer in _with_lora(model):
+    for layer in with_lora(model):
         merged = {}
         layer.save_own_variables(merged)  # Keras saves the sum
         _remove_lora(layer)
@@ -236,7 +237,8 @@ def _choose(able, patterns):
     return chosen
 
 
-def _with_lora(model):
+def with_lora(model):
+    """The layers that have a LoRA."""
     return [layer for layer in model._flatten_layers() if getattr(layer, "lora_enabled", False)]
 
 
@@ -248,31 +250,23 @@ def _with_bottlenecks(model):
     ]
 
 
-def _has_adapters(model):
-    return bool(_with_lora(model) or _with_bottlenecks(model))
-
-
 def _adapter_variables(model):
-    loras = [v for x in _with_lora(model) for v in x.variables if v.name.startswith("lora_")]
+    loras = [v for x in with_lora(model) for v in x.variables if v.name.startswith("lora_")]
     return loras + [v for x in _with_bottlenecks(model) for v in x.activation.variables]
 
 
 def _is_linear(layer):
-    linear = layer.activation.activation is keras.activations.linear
-    return linear and layer.bias is not None and not layer.quantization_mode
+    plain = layer.bias is not None and not layer.quantization_mode
+    return plain and layer.activation.activation is keras.activations.linear
 
 
 # === What a file says of them ===
 
 
-def _loras(model):
-    return {layer.path: [layer.lora_rank, layer.lora_alpha] for layer in _with_lora(model)}
-
-
 def bottlenecks_of(model):
     """The bottlenecks as `inserting` takes them."""
-    configs = {layer.path: layer.activation.get_config() for layer in _with_bottlenecks(model)}
-    return {path: [c["bottleneck_dim"], c["activation"]] for path, c in configs.items()}
+    found = {layer.path: layer.activation.get_config() for layer in _with_bottlenecks(model)}
+    return {path: [one["bottleneck_dim"], one["activation"]] for path, one in found.items()}
 
 
 def _described(path):
@@ -308,7 +302,7 @@ def _named(model, patterns):
 @contextlib.contextmanager
 def _changing(model, train):
     """Freezes all but some variables and the adapters that are added within, if all goes well."""
-    first = not _has_adapters(model)
+    first = not (with_lora(model) or _with_bottlenecks(model))
     if first:
         # Past Keras' tracking, which would take them for the model's own.
         vars(model)["_frozen_for_adapters"] = model.trainable_variables
@@ -335,8 +329,9 @@ def inserting(model, loras, bottlenecks, train=()):
         bottlenecks: dict from the paths of layers to pairs of bottleneck_dim and activation.
         train: paths of further variables to be trained.
     """
-    places = {layer.path: layer for layer in model._flatten_layers()}
-    unknown = sorted({*loras, *bottlenecks} - places.keys())
+    places = {x.path: x for x in model._flatten_layers() if hasattr(x, "enable_lora")}
+    dense = {path for path, layer in places.items() if isinstance(layer, keras.layers.Dense)}
+    unknown = sorted((loras.keys() - places.keys()) | (bottlenecks.keys() - dense))
     if unknown:
         raise ValueError(f"The adapters are for another model: {model.name} has no {unknown}.")
     with _changing(model, [v for v in model.variables if v.path in train]):
@@ -392,7 +387,7 @@ def _remove_lora(layer):
 
 
 def _remove(model):
-    for layer in _with_lora(model):
+    for layer in with_lora(model):
         _remove_lora(layer)
     for layer in _with_bottlenecks(model):
         _put_behind(layer, keras.activations.linear)

@@ -97,10 +97,7 @@ def save_safetensors(model, table, folder, extra=None):
         whole = np.concatenate([pieces[i] for i in sorted(pieces)], axis=axes[name])
         arrays[name] = np.ascontiguousarray(whole)
     if unknown:
-        raise ValueError(
-            f"The table has no rule for {', '.join(unknown)}. Adapters are merged before, or saved "
-            "alone; a quantized model is saved as a .keras file."
-        )
+        raise ValueError(f"The table has no rule for {', '.join(unknown)}.")
     with replacing(pathlib.Path(folder) / "model.safetensors") as temporary:
         # transformers refuses files that do not say so.
         safetensors.numpy.save_file(

@@ -54,7 +54,7 @@ def test_a_quantized_file_loads(tmp_path):
     np.testing.assert_array_equal(outputs_of(again, inputs), outputs_of(model, inputs))
     assert [v.dtype for v in again.variables] == [v.dtype for v in model.variables]
     assert again.get_config() == model.get_config()
-    with pytest.raises(ValueError, match=r"quantized model is saved as a \.keras file"):
+    with pytest.raises(ValueError, match=r"is quantized: such a model is saved as a \.keras"):
         model.save_pretrained(tmp_path)
 
 

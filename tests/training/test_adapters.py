@@ -194,6 +194,8 @@ def test_errors(tmp_path):
     adapters.add_lora(model, 2)
     with pytest.raises(ValueError, match="There is a LoRA already in block_0/self_attention"):
         adapters.add_lora(model, 2)
+    with pytest.raises(ValueError, match="bert has adapters: merge them before"):
+        model.save_pretrained(tmp_path)
     adapters.save(model, path)
     with pytest.raises(ValueError, match="has adapters already"):
         adapters.load(model, path)

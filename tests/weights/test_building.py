@@ -1,5 +1,7 @@
 """Models that start with a file's numbers: nothing drawn, dtypes, errors that leave Keras whole."""
 
+import contextlib
+
 import keras
 import numpy as np
 import pytest
@@ -29,8 +31,11 @@ def test_nothing_is_drawn_that_the_file_has(folder, monkeypatch):
     plain = keras.initializers.TruncatedNormal.__call__
 
     def counted(self, shape, dtype=None):
-        drawn.append(shape)
-        return plain(self, shape, dtype)
+        value = plain(self, shape, dtype)
+        with contextlib.suppress(Exception):  # a symbol, of which nothing is drawn
+            array(value)
+            drawn.append(shape)
+        return value
 
     monkeypatch.setattr(keras.initializers.TruncatedNormal, "__call__", counted)
     BERT.from_pretrained(folder)
