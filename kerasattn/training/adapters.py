@@ -6,8 +6,7 @@
     adapters.save(model, "adapters.safetensors")
     adapters.merge(model)
 
-They stand in the dense layers that the model has, so any model of Keras takes them. A model that
-was compiled is compiled anew, with a new optimizer.
+They stand in dense layers, so any model of Keras takes them. A compiled one is compiled anew.
 """
 
 import contextlib
