@@ -2,7 +2,9 @@
 
 from kerasattn.data.corpora import (
     cantonese_sentences,
+    chitchat_conversations,
     chitchat_questions,
+    chitchat_utterances,
     text_file,
     train_test_split,
 )
@@ -12,7 +14,9 @@ __all__ = [
     "BucketPlan",
     "bucketed_batches",
     "cantonese_sentences",
+    "chitchat_conversations",
     "chitchat_questions",
+    "chitchat_utterances",
     "text_file",
     "train_test_split",
 ]

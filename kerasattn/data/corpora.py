@@ -31,11 +31,11 @@ def cantonese_sentences():
     return [s for s in ("".join(sentence.split()) for sentence in sentences) if s]
 
 
-def chitchat_questions():
-    """38,412 English questions of people chatting, in the file's order.
+def chitchat_conversations():
+    """7,168 English conversations of two people chatting: what each said in turn.
 
-    The utterances that end in a question mark in the package `chitchat-dataset`, with runs of
-    spaces made one.
+    The conversations in the package `chitchat-dataset`, with runs of spaces made one. A turn is the
+    utterances of one person in a row, joined.
 
     License: MIT, copyright (c) 2019 Perception, Control and Cognition Lab.
 
@@ -49,14 +49,63 @@ def chitchat_questions():
 
     >>> import pytest
     >>> _ = pytest.importorskip("chitchat_dataset")
+    >>> from kerasattn.data import chitchat_conversations
+    >>> len(chitchat_conversations())
+    7168
+    """
+    return [[" ".join(turn) for turn in turns] for turns in _chitchat_turns()]
+
+
+def chitchat_utterances():
+    """258,145 English utterances of people chatting, in the file's order.
+
+    Those of the package `chitchat-dataset`, with runs of spaces made one.
+
+    License: MIT, copyright (c) 2019 Perception, Control and Cognition Lab.
+
+    Raises:
+        ValueError: if the package is not installed.
+
+    Source: Myers, Etchart, Fulda: Conversational Scaffolding, 2020;
+    https://github.com/BYU-PCCL/chitchat-dataset
+
+    Example:
+
+    >>> import pytest
+    >>> _ = pytest.importorskip("chitchat_dataset")
+    >>> from kerasattn.data import chitchat_utterances
+    >>> len(chitchat_utterances())
+    258145
+    """
+    return [text for turns in _chitchat_turns() for turn in turns for text in turn]
+
+
+def chitchat_questions():
+    """38,412 English questions of people chatting, in the file's order.
+
+    Those of `chitchat_utterances` that end in a question mark.
+
+    Raises:
+        ValueError: if the package is not installed.
+
+    Example:
+
+    >>> import pytest
+    >>> _ = pytest.importorskip("chitchat_dataset")
     >>> from kerasattn.data import chitchat_questions
     >>> len(chitchat_questions())
     38412
     """
+    return [text for text in chitchat_utterances() if text.endswith("?")]
+
+
+def _chitchat_turns():
+    """Conversations of turns of utterances."""
     conversations = json.loads(_package_file("chitchat_dataset", "dataset.json"))
-    turns = [turn for conversation in conversations.values() for turn in conversation["messages"]]
-    texts = [" ".join(utterance["text"].split()) for turn in turns for utterance in turn]
-    return [text for text in texts if text.endswith("?")]
+    return [
+        [[" ".join(utterance["text"].split()) for utterance in turn] for turn in one["messages"]]
+        for one in conversations.values()
+    ]
 
 
 def text_file(path):

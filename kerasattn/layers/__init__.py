@@ -2,6 +2,7 @@
 
 from kerasattn.layers.adaptive_embedding import AdaptiveEmbedding, AdaptiveSoftmax
 from kerasattn.layers.attention_mask import AttentionMask
+from kerasattn.layers.bottleneck_adapter import BottleneckAdapter
 from kerasattn.layers.feed_forward import FeedForward
 from kerasattn.layers.gaussian_sampling import GaussianSampling
 from kerasattn.layers.isotropy_regularization import IsotropyRegularization
@@ -32,6 +33,7 @@ __all__ = [
     "AdaptiveEmbedding",
     "AdaptiveSoftmax",
     "AttentionMask",
+    "BottleneckAdapter",
     "FeedForward",
     "GaussianSampling",
     "IsotropyRegularization",

@@ -2,11 +2,13 @@
 
 import functools
 import types
+import warnings
 
 import keras
 import numpy as np
 from keras import ops
 
+from kerasattn.models import changes
 from kerasattn.models.pretrained import Pretrained
 
 
@@ -162,14 +164,27 @@ class BaseModel(Pretrained, keras.Model):
     def _hidden_model(self):
         return keras.Model(self._inputs_struct, list(self._hidden))
 
+    def quantize(self, mode=None, config=None, **options):
+        """As `keras.Model.quantize`; the dense layers alone, without a warning for all others."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".* does not have a `quantize` method")
+            super().quantize(mode, config, **options)
+
     def get_config(self):
-        return super().get_config() if self._config is None else dict(self._config)
+        if self._config is None:
+            return super().get_config()
+        changed = changes.describe(self)
+        return {**self._config, "changes": changed} if changed else dict(self._config)
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
         if "layers" in config:
             return super().from_config(config, custom_objects)
-        return cls(**keras.saving.deserialize_keras_object(config))
+        config = dict(config)
+        changed = config.pop("changes", {})
+        model = cls(**keras.saving.deserialize_keras_object(config))
+        changes.repeat(model, changed)
+        return model
 
 
 def _check_input(key, value, spec, num_ids):

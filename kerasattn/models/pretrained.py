@@ -1,12 +1,14 @@
 """From a folder of weights to a model and back."""
 
+import contextlib
 import inspect
 import logging
 import pathlib
 
 import keras
 
-from kerasattn.weights import find_format, load_weights
+from kerasattn.models import changes
+from kerasattn.weights import build_with_weights, find_format
 
 
 class Pretrained:
@@ -23,13 +25,15 @@ class Pretrained:
     formats = ()
 
     @classmethod
-    def from_pretrained(cls, folder, strict=True, **overrides):
+    def from_pretrained(cls, folder, strict=True, load_in=None, **overrides):
         """Builds the model that a folder's config describes and loads its weights.
 
         Args:
             folder: path of a folder with a config and weights, in one of the class's formats.
             strict: bool, whether weights that are missing, unused or of another shape are an
                 error. Otherwise what fits is loaded and the rest named in a warning.
+            load_in: str, the dtype policy of the model, such as "bfloat16", in which weights take
+                half the room. By default Keras' policy, whatever the file's dtype.
             **overrides: constructor arguments that replace those of the config or add to them.
                 `heads` asks for other heads than the checkpoint's: those that it lacks are newly
                 initialized, which a warning names.
@@ -38,9 +42,11 @@ class Pretrained:
             ValueError: for a folder in no known format, a corrupt file, or weights that do not fit.
         """
         folder = pathlib.Path(folder)
+        if load_in is not None and overrides.setdefault("dtype", load_in) != load_in:
+            raise ValueError(f"load_in={load_in!r} and dtype={overrides['dtype']!r} differ.")
         form, config = find_format(folder, cls.formats)
         path = folder / form.config_file
-        try:
+        with _naming(cls, path):
             arguments = form.arguments(config, folder)
             new = _settle_heads(arguments, overrides, form, folder)
             arguments = {name: _revive(value) for name, value in arguments.items()} | overrides
@@ -48,17 +54,16 @@ class Pretrained:
             unknown = arguments.keys() - inspect.signature(cls.__init__).parameters.keys()
             if unknown:
                 raise TypeError(f"there are no arguments {', '.join(sorted(unknown))}")
-            model = cls(**arguments)
-        except ValueError:
-            raise
-        except Exception as error:  # a config may hold anything
-            raise ValueError(
-                f"No {cls.__name__} can be built from {path} and the arguments given "
-                f"({type(error).__name__}: {error})."
-            ) from error
+
+        def build():
+            with _naming(cls, path):
+                return cls(**arguments)
+
         optional = tuple(form.heads.values())
         with form.open(folder) as source:
-            report = load_weights(model, form.table, source, strict, form.fresh, optional, new)
+            model, report = build_with_weights(
+                build, form.table, source, strict, form.fresh, optional, new
+            )
         if report.fresh or not report.complete:
             logging.getLogger(__name__).warning("%s", report)
         return model
@@ -67,9 +72,24 @@ class Pretrained:
         """Writes the weights and the config, in the family's published format; made if need be.
 
         Raises:
-            ValueError: if the folder cannot be written.
+            ValueError: if the folder cannot be written; for a quantized model or adapters.
         """
+        changes.check_unchanged(self)
         self.formats[0].save(self, self._config, folder)
+
+
+@contextlib.contextmanager
+def _naming(cls, path):
+    """Turns what a constructor raises for a config that it cannot take into one error."""
+    try:
+        yield
+    except ValueError:
+        raise
+    except Exception as error:  # a config may hold anything
+        raise ValueError(
+            f"No {cls.__name__} can be built from {path} and the arguments given "
+            f"({type(error).__name__}: {error})."
+        ) from error
 
 
 def _settle_heads(arguments, overrides, form, folder):

@@ -13,7 +13,8 @@ def compiled(function, variables=(), jit=True):
 
     It is traced once for each set of shapes and dtypes; Python numbers count as tensors and never
     cause another trace. Values of `variables` are read at every call, so what training changed in
-    between is seen. State that the function assigns is not kept on JAX: don't assign any.
+    between is seen; where variables come or go, as with quantization, it is traced anew. State that
+    the function assigns is not kept on JAX: don't assign any.
 
     Args:
         function: callable of (nested) tensors, which returns (nested) tensors.
@@ -42,10 +43,12 @@ class Compiled:
         self.variables = variables if callable(variables) else lambda: variables
         self.jit = jit
         self.traces = 0
-        self._call = None
+        self._call = self._seen = None
 
     def __call__(self, *args, **kwargs):
-        if self._call is None:
+        variables = self.variables()
+        if self._seen is None or list(map(id, variables)) != list(map(id, self._seen)):
+            self._seen = variables
             self._call = _WRAPPERS.get(keras.backend.backend(), _plain)(self)
         args, kwargs = keras.tree.map_structure(_number_to_array, (args, kwargs))
         return self._call(args, kwargs)

@@ -1,6 +1,6 @@
 """Losses, metrics, schedules, callbacks, checkpoints and evaluation, for training."""
 
-from kerasattn.training import evaluation, losses, metrics
+from kerasattn.training import adapters, evaluation, losses, metrics
 from kerasattn.training.callbacks import AnnealWeight, CodeUsage, StepCallback
 from kerasattn.training.checkpoint import (
     ResumableCheckpoint,
@@ -21,6 +21,7 @@ __all__ = [
     "ResumableCheckpoint",
     "StepCallback",
     "WarmupCosine",
+    "adapters",
     "evaluation",
     "losses",
     "metrics",

@@ -7,7 +7,7 @@ config's sizes are called here. Its model class names them, `formats = tables.FO
 """
 
 from kerasattn.weights.formats import Format, find_format
-from kerasattn.weights.load import LoadReport, load_weights
+from kerasattn.weights.load import LoadReport, build_with_weights, load_weights
 from kerasattn.weights.rules import TRANSFORMS, Rule, Table, Transform
 from kerasattn.weights.save import save_json, save_safetensors
 from kerasattn.weights.sources import NpzSource, SafetensorsSource, Source, TensorFlowSource
@@ -25,6 +25,7 @@ __all__ = [
     "TensorFlowSource",
     "TorchSource",
     "Transform",
+    "build_with_weights",
     "find_format",
     "load_weights",
     "save_json",

@@ -34,6 +34,25 @@ def activation(name):
     return ACTIVATIONS[name]
 
 
+def write_sizes(values, sizes):
+    """The part of a config that a table of rows {theirs: (ours, what theirs is if left out)} says.
+
+    A dropout of ours that is None is `dropout`: theirs must be a number, but for one.
+
+    Example:
+    >>> from kerasattn.weights.configs import write_sizes
+    >>> sizes = {"n_head": ("num_heads", 12), "attn_pdrop": ("attention_dropout", 0.1)}
+    >>> write_sizes({"num_heads": 4, "dropout": 0.2, "attention_dropout": None}, sizes)
+    {'n_head': 4, 'attn_pdrop': 0.2}
+    """
+    written = {}
+    for theirs, (ours, _) in sizes.items():
+        written[theirs] = values[ours]
+        if values[ours] is None and ours.endswith("dropout") and theirs != "classifier_dropout":
+            written[theirs] = values["dropout"]
+    return written
+
+
 @dataclasses.dataclass(frozen=True)
 class EncoderConfig:
     """How the config of a family of encoders says what our constructor's arguments say.
@@ -88,7 +107,7 @@ class EncoderConfig:
 
     def config(self, values):
         """The config of a model that was built with these arguments."""
-        config = {theirs: values[ours] for theirs, (ours, _) in self.sizes.items()}
+        config = write_sizes(values, self.sizes)
         for theirs, (ours, _) in self.sizes.items():
             if ours == "activation":
                 names = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}

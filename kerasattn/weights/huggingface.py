@@ -1,8 +1,10 @@
 """What folders of Hugging Face have in common: their files, and tables of sizes."""
 
-from kerasattn.weights.configs import ACTIVATIONS
+from kerasattn.weights.configs import ACTIVATIONS, write_sizes
 from kerasattn.weights.formats import Format
 from kerasattn.weights.torch_files import find_huggingface, open_huggingface
+
+__all__ = ["huggingface_format", "read_sizes", "write_activation", "write_sizes"]
 
 
 def huggingface_format(model_type, name, table, arguments, config, **more):
@@ -29,11 +31,6 @@ def read_sizes(config, sizes):
     {'num_heads': 4, 'num_layers': 12}
     """
     return {ours: config.get(theirs, default) for theirs, (ours, default) in sizes.items()}
-
-
-def write_sizes(values, sizes):
-    """The config's part that `read_sizes` reads."""
-    return {theirs: values[ours] for theirs, (ours, _) in sizes.items()}
 
 
 def write_activation(ours, names=ACTIVATIONS):

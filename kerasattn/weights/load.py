@@ -1,9 +1,13 @@
 """Loading a model's variables through a table, one tensor at a time."""
 
+import collections
 import dataclasses
 import fnmatch
+import functools
 
+import keras
 import numpy as np
+from keras import ops
 
 
 @dataclasses.dataclass
@@ -92,6 +96,100 @@ def load_weights(model, table, source, strict=True, fresh=(), optional=(), new=(
     ...     load_weights(dense, table, source).complete
     True
     """
+    report, plan = _compare(model, table, source, strict, fresh, optional, new)
+    reader = _Reader(source, plan, report)
+    for row in plan:
+        row[0].assign(reader.read(*row))
+    _raise_if(strict and not report.complete, report)
+    return report
+
+
+def build_with_weights(build, table, source, strict=True, fresh=(), optional=(), new=()):
+    """Builds a model that starts with the numbers of a file, and draws none that these replace.
+
+    Args:
+        build: function without arguments that returns the built model.
+        table, source, strict, fresh, optional, new: as `load_weights`.
+
+    Returns:
+        the model and the `LoadReport`.
+
+    Raises:
+        ValueError: as `load_weights`.
+
+    Example:
+    >>> import tempfile
+    >>> import keras
+    >>> from kerasattn import weights
+    >>> def build():
+    ...     dense = keras.layers.Dense(1, name="dense")
+    ...     dense.build((None, 2))
+    ...     return dense
+    >>> table = weights.Table((weights.Rule("dense/kernel", "w"), weights.Rule("dense/bias", "b")))
+    >>> folder = tempfile.mkdtemp()
+    >>> weights.save_safetensors(build(), table, folder)
+    >>> with weights.SafetensorsSource(f"{folder}/model.safetensors") as source:
+    ...     dense, report = weights.build_with_weights(build, table, source)
+    >>> report.loaded
+    ['dense/kernel', 'dense/bias']
+    """
+    with keras.StatelessScope():  # variables get their first values where it ends
+        model = build()
+        report, plan = _compare(model, table, source, strict, fresh, optional, new)
+        reader = _Reader(source, plan, report)
+        for row in plan:
+            row[0]._initializer = functools.partial(reader.first_value, row)
+    if reader.error is not None:
+        raise reader.error
+    _raise_if(strict and not report.complete, report)
+    return model, report
+
+
+class _Reader:
+    """Reads the tensors of a plan, each once, and keeps it until its last part is taken."""
+
+    def __init__(self, source, plan, report):
+        self.source, self.report = source, report
+        self.waiting = collections.Counter(present[0] for _, _, present in plan)
+        self.kept = {}
+        self.error = None
+
+    def read(self, variable, rule, present):
+        """What a variable is to hold, as a numpy array."""
+        name, *twins = present
+        array = self.kept.pop(name, None)
+        if array is None:
+            array = self.source.read(name)
+            _check_numbers(array.dtype, name)
+        self.waiting[name] -= 1
+        if self.waiting[name]:
+            self.kept[name] = array
+        for twin in twins:
+            if not np.array_equal(array, self.source.read(twin), equal_nan=True):
+                self.report.mismatched.append(
+                    f"{variable.path}: {name} and {twin} are one tensor in the model but differ in "
+                    "the file"
+                )
+        self.report.loaded.append(variable.path)
+        return rule.load(array)
+
+    def first_value(self, row, shape, dtype=None):
+        """The initializer of a row's variable."""
+        # Keras has more variables to fill, and cannot go on after an error: kept for later.
+        try:
+            if self.error is None:
+                return ops.convert_to_tensor(self.read(*row), dtype)
+        except Exception as error:
+            self.error = error
+        return ops.zeros(shape, dtype)
+
+
+def _compare(model, table, source, strict, fresh, optional, new):
+    """What a model and a file have in common: a report, and rows of what is to be loaded.
+
+    A row is a variable, its rule, and the names of its tensor in the file; parts of one tensor
+    follow each other.
+    """
     report = LoadReport(str(source.path))
     names = set(source.names)
     taken = set()
@@ -122,23 +220,7 @@ def load_weights(model, table, source, strict=True, fresh=(), optional=(), new=(
         (report.left_out if optional_owners else report.unused).append(name)
     _raise_if(strict and not report.complete, report)
 
-    plan.sort(key=lambda row: row[2][0])  # so that a tensor of several parts is read once
-    name = array = None
-    for variable, rule, present in plan:
-        if present[0] != name:
-            name = array = None  # freed before the next one is read
-            array, name = source.read(present[0]), present[0]
-            _check_numbers(array.dtype, name)
-        for twin in present[1:]:
-            if not np.array_equal(array, source.read(twin), equal_nan=True):
-                report.mismatched.append(
-                    f"{variable.path}: {present[0]} and {twin} are one tensor in the model but "
-                    "differ in the file"
-                )
-        variable.assign(rule.load(array))
-        report.loaded.append(variable.path)
-    _raise_if(strict and not report.complete, report)
-    return report
+    return report, sorted(plan, key=lambda row: row[2][0])
 
 
 def _matches(path, patterns):
