@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from kerasattn.tokenizers.bert4keras import Bert4KerasTokenizer, load_vocab, truncate_sequences
+from kerasattn.compat.bert4keras import Tokenizer, load_vocab, truncate_sequences
 
 NAMES = ["tokenizer_uncased", "tokenizer_cased"]
 
@@ -14,7 +14,7 @@ NAMES = ["tokenizer_uncased", "tokenizer_cased"]
 def test_published_results(golden, name):
     folder = golden("bert4keras") / "text" / name
     data = json.loads((folder / "golden.json").read_text(encoding="utf-8"))
-    make = lambda **options: Bert4KerasTokenizer(
+    make = lambda **options: Tokenizer(
         str(folder / "vocab.txt"), do_lower_case=data["do_lower_case"], **options
     )
     tokenizer, maxlen = make(), data["maxlen"]
@@ -60,7 +60,7 @@ def test_vocabulary_files(golden, name):
     first = expected["simplified_startswith"]
     token_dict, kept = load_vocab(path, simplified=True, startswith=first["startswith"])
     assert (token_dict, kept) == (first["token_dict"], first["keep_tokens"])
-    tokenizer = Bert4KerasTokenizer(token_dict, do_lower_case=data["do_lower_case"])
+    tokenizer = Tokenizer(token_dict, do_lower_case=data["do_lower_case"])
     for item in json.loads((folder / "golden_simplified_vocab.json").read_text(encoding="utf-8")):
         assert tokenizer.encode(item["text"])[0] == item["ids"]
     with pytest.raises(ValueError, match="lacks nothing of startswith"):
