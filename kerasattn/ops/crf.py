@@ -60,8 +60,8 @@ def log_potentials(
         ends = ops.cast(end_scores, "float32")
         potentials = potentials + ops.where(_matrices(is_last), ends, 0.0)
     if normalize:
-        potentials = ops.log_softmax(potentials, axis=-1)
-        potentials = ops.where(_matrices(is_first) & ~from_start, FORBIDDEN, potentials)
+        possible = potentials > FORBIDDEN / 2
+        potentials = ops.where(possible, ops.log_softmax(potentials, axis=-1), FORBIDDEN)
     identity = ops.where(ops.eye(num_tags, dtype="float32") > 0, 0.0, PADDING)
     return ops.where(_matrices(padding_mask), potentials, identity)
 

@@ -196,21 +196,19 @@ def test_half_precision_and_one_tag():
     assert float(crf.negative_log_likelihood(single, np.array([[0, 0, -100]]))[0]) == 0.0
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_pytorch_crf(seed):
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed here")
-    torchcrf = pytest.importorskip("torchcrf", reason="pytorch-crf is not installed here")
-    (emissions, transitions, starts, ends), _, tags = drawn(seed, batch=8, length=30, tags=9)
-    lengths = np.random.default_rng(seed).integers(1, 31, 8)
-    mask = np.arange(30) < lengths[:, None]
-    theirs = torchcrf.CRF(9, batch_first=True)
-    for name, value in [("transitions", transitions), ("start_transitions", starts)]:
-        getattr(theirs, name).data = torch.tensor(value)
-    theirs.end_transitions.data = torch.tensor(ends)
-    t = [torch.tensor(emissions), torch.tensor(tags), torch.tensor(mask)]
-    expected = -theirs(*t, reduction="none").detach().numpy()
-    potentials = crf.log_potentials(emissions, transitions, starts, ends, mask)
-    np.testing.assert_allclose(crf.negative_log_likelihood(potentials, tags), expected, atol=1e-4)
-    best = array(crf.viterbi(potentials)[0])
-    for row, path in zip(best, theirs.decode(t[0], t[2])):
-        assert row[: len(path)].tolist() == path
+@pytest.mark.parametrize("case", ["small", "wide"])
+def test_pytorch_crf(golden, case):
+    data = np.load(golden("pytorch_crf.npz"))
+    names = ("emissions", "transitions", "start_scores", "end_scores", "mask", "tags")
+    *parts, mask, tags = given = [data[f"{case}/{name}"] for name in names]
+    losses, _, _, best, _ = map(array, everything(*given))
+    np.testing.assert_allclose(losses, data[f"{case}/losses"], atol=1e-4)
+    np.testing.assert_array_equal(best, data[f"{case}/paths"])
+
+    def loss(emissions, transitions):
+        potentials = crf.log_potentials(emissions, transitions, *parts[2:], mask)
+        return keras.ops.sum(crf.negative_log_likelihood(potentials, tags))
+
+    gradients = map(array, gradient_of(loss, *parts[:2]))
+    for name, gradient in zip(("emission", "transition"), gradients):
+        np.testing.assert_allclose(gradient, data[f"{case}/{name}_gradients"], atol=1e-4)

@@ -109,9 +109,6 @@ class GatedAttentionUnit(layers.GatedAttentionUnit):
     def compute_mask(self, inputs, mask=None):
         return first(mask)
 
-    def compute_output_shape(self, input_shape, **kwargs):
-        return input_shape if isinstance(input_shape[-1], int) else input_shape[0]
-
     def _part_name(self, name):
         return PARTS[name]
 
