@@ -80,7 +80,7 @@ def test_accumulation():
 
 
 def test_moving_average():
-    optimizer = extend_with_exponential_moving_average(keras.optimizers.SGD)(1, ema_momentum=0.5)
+    optimizer = extend_with_exponential_moving_average(keras.optimizers.SGD)(1.0, ema_momentum=0.5)
     model, weights = run(optimizer, 3)
     np.testing.assert_allclose(weights[0], 2 - 3 * GRADIENT, rtol=1e-6)
     optimizer.apply_ema_weights()

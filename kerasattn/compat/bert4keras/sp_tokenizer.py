@@ -1,3 +1,5 @@
+import numpy as np
+
 from kerasattn.compat.bert4keras.tokenizer import Tokenizer
 from kerasattn.tokenizers.sentencepiece_model import (
     CONTROL,
@@ -70,8 +72,8 @@ class SpTokenizer(Tokenizer):
     def decode(self, ids, tokens=None):
         """Ids, or pieces, to a text without control and unknown pieces."""
         ids = self.tokens_to_ids(tokens) if ids is None else ids
-        ids = [int(i) for i in ids if i < self._vocab_size and i not in self._special_ids]
-        return self._processor("int32").detokenize(ids).numpy().decode("utf-8")
+        ids = [i for i in ids if i < self._vocab_size and i not in self._special_ids]
+        return self._processor("int32").detokenize(np.array(ids, "int32")).numpy().decode("utf-8")
 
     def rematch(self, text, tokens):
         """Not of pieces: see `SentencePieceTokenizer.offsets`."""
