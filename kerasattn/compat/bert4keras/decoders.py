@@ -1,12 +1,13 @@
 """bert4keras' decoders: the GPTs."""
 
-from kerasattn.compat.bert4keras.encoders import (
+from kerasattn.compat.bert4keras.bert import (
     BERT,
     dense_names,
     norm_names,
     refuse_heads,
     replaced,
 )
+from kerasattn.compat.bert4keras.transformer import one_or_all
 
 
 class GPT(BERT):
@@ -48,6 +49,10 @@ class GPT2(GPT):
     def __init__(self, **kwargs):
         super().__init__(**{**kwargs, "segment_vocab_size": 0, "custom_position_ids": False})
 
+    def get_inputs(self):
+        """The token ids; segment ids too if the application reads them."""
+        return one_or_all(super().get_inputs())
+
     def apply_embeddings(self, inputs):
         return self.map_embeddings(self.add_positions(self.embed(inputs)))
 
@@ -67,14 +72,13 @@ class GPT2(GPT):
         return mapping | {"Output-Norm": norm_names("gpt/output/LayerNorm")}
 
 
-class GPT2_ML(GPT):
-    """GPT2-ML: a language model with norms around the feed-forward part alone."""
+class GPT2_ML(GPT2):
+    """GPT2-ML: the first GPT with norms around the feed-forward part alone.
 
-    norm_options = embedding_norm = dict(epsilon=1e-5)
+    Its input is the token ids.
+    """
+
     embedding_names = ("newslm/embeddings/word_embed",)
-
-    def __init__(self, **kwargs):
-        super().__init__(**{**kwargs, "segment_vocab_size": 0, "custom_position_ids": False})
 
     def apply_embeddings(self, inputs):
         x = self.add_positions(self.embed(inputs))
@@ -86,6 +90,9 @@ class GPT2_ML(GPT):
         y = self.norm(x, f"{feed_forward}-Norm-0")
         x = self.add(x, self.feed_forward(y, feed_forward), feed_forward)
         return self.norm(x, f"{feed_forward}-Norm-1")
+
+    def apply_final_layers(self, inputs):
+        return GPT.apply_final_layers(self, inputs)
 
     def variable_mapping(self):
         mapping = {

@@ -2,10 +2,10 @@
 
 import inspect
 
+from kerasattn.compat.bert4keras.bert import BERT
 from kerasattn.compat.bert4keras.decoders import GPT, GPT2, GPT2_ML
 from kerasattn.compat.bert4keras.encoders import (
     ALBERT,
-    BERT,
     ELECTRA,
     NEZHA,
     ALBERT_Unshared,
@@ -141,7 +141,7 @@ def build_transformer_model(
         cls = MODELS[name]
         if issubclass(cls, T5_Base):
             settings["version"] = T5_VERSIONS[name.partition("_")[0]]
-    _check_arguments(cls, kwargs)
+    _check_arguments(cls, kwargs.keys() - settings.keys())
     settings |= kwargs
     for ours, (theirs, default) in FROM_CONFIG.items():
         settings.setdefault(ours, settings.get(theirs, default))
@@ -159,14 +159,13 @@ def build_transformer_model(
 
 def _check_arguments(cls, given):
     """Refuses arguments that no model has: classes themselves pass over what they do not know."""
-    known = {"hidden_dropout_prob", "attention_probs_dropout_prob", "attention_caches"}
-    known |= {theirs for theirs, _ in FROM_CONFIG.values()} | FROM_CONFIG.keys()
+    known = {theirs for theirs, _ in FROM_CONFIG.values()} | FROM_CONFIG.keys()
     for family in {cls, *MODELS.values()}:
         for base in family.__mro__:
             for method in (vars(base).get("__init__"), vars(base).get("build")):
                 if inspect.isfunction(method):
                     known |= inspect.signature(method).parameters.keys()
-    unknown = sorted(given.keys() - known)
+    unknown = sorted(given - known)
     if unknown:
         raise ValueError(f"No model has the arguments {', '.join(unknown)}.")
 
@@ -184,5 +183,5 @@ def _apply(application, transformer):
             f'{type(transformer).__name__} can\'t be used as application="{name}": leave it out.'
         )
     transformer.application = name
-    if getattr(transformer, "with_mlm", None) is False:
+    if hasattr(transformer, "with_mlm") and not transformer.with_mlm:
         transformer.with_mlm = True

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from kerasattn.compat.bert4keras.transformer_layers import FeedForward, MultiHeadAttention
+from kerasattn.compat.bert4keras.attention import MultiHeadAttention
+from kerasattn.compat.bert4keras.transformer_layers import FeedForward
 
 
 def orthogonally_resize(array, shape, window=2):
@@ -37,7 +38,8 @@ def orthogonally_resize(array, shape, window=2):
         if times > 1:
             if old % window:
                 raise ValueError(
-                    f"Only a multiple of {window} can be repeated, got axis {axis} of {array.shape}."
+                    f"Axes that grow must be multiples of {window}, got axis {axis} of "
+                    f"{array.shape}."
                 )
             runs = np.split(array, old // window, axis=axis)
             array = np.concatenate([run for run in runs for _ in range(times)], axis=axis)

@@ -1,19 +1,19 @@
 """What all models of bert4keras share: how they are put together, layer by named layer.
 
 A model is a builder: it makes each layer once by `apply`, under bert4keras' name, and runs
-`apply_embeddings`, `apply_main_layers` for every layer, and `apply_final_layers` over `keras.Input`s.
-A subclass that overrides one of them is another model.
+`apply_embeddings`, `apply_main_layers` for every layer, and `apply_final_layers` over its inputs. A
+subclass that overrides one of them is another model.
 """
 
 import keras
 
+from kerasattn.compat.bert4keras.attention import MultiHeadAttention
 from kerasattn.compat.bert4keras.backend import get_activation
 from kerasattn.compat.bert4keras.checkpoints import Checkpoints
 from kerasattn.compat.bert4keras.normalization import LayerNormalization
 from kerasattn.compat.bert4keras.transformer_layers import (
     AttentionBias,
     FeedForward,
-    MultiHeadAttention,
     Sum,
 )
 
@@ -101,6 +101,7 @@ class Transformer(Checkpoints):
         self.layers = {} if layers is None else layers
         self.prefix = prefix or ""
         self.name = name
+        self.attention_caches = {}
         self.layer_norm_conds = [None, None, "linear"]
         self.model = None
         self.start(())
@@ -108,6 +109,7 @@ class Transformer(Checkpoints):
     # === Building ===
     def build(
         self,
+        attention_caches=None,
         layer_norm_cond=None,
         layer_norm_cond_hidden_size=None,
         layer_norm_cond_hidden_act=None,
@@ -117,6 +119,8 @@ class Transformer(Checkpoints):
         """Makes `model`, once.
 
         Args:
+            attention_caches: dict from names of attentions to pairs of symbolic vectors (batch,
+                cached, hidden_size), which stand before the keys and before the values.
             layer_norm_cond: symbolic (batch, dim), a condition that every norm depends on.
             layer_norm_cond_hidden_size: int, width of a dense layer that it passes first.
             layer_norm_cond_hidden_act: activation of that layer.
@@ -124,14 +128,15 @@ class Transformer(Checkpoints):
         """
         if self.model is not None:
             return
-        inputs = as_list(self.get_inputs())
-        self.inputs = inputs + as_list(additional_input_layers)
+        inputs = self.get_inputs()
+        self.inputs = as_list(inputs) + as_list(additional_input_layers)
+        self.attention_caches = attention_caches or {}
         self.layer_norm_conds = [
             layer_norm_cond,
             layer_norm_cond_hidden_size,
             layer_norm_cond_hidden_act or "linear",
         ]
-        self.outputs = as_list(self.call(one_or_all(inputs)))
+        self.outputs = as_list(self.call(inputs))
         self.finish()
 
     def finish(self):
@@ -182,6 +187,8 @@ class Transformer(Checkpoints):
         made = self.layers[name]
         if inputs is None:
             return made
+        if name in self.attention_caches:
+            arguments["caches"] = list(self.attention_caches[name])
         if isinstance(made, MultiHeadAttention) and made.return_attention_scores:
             kind = name.rpartition("-")[2]  # of self- and cross-attention there are two
             if kind in self.attention_scores:
@@ -216,6 +223,10 @@ class Transformer(Checkpoints):
         return self.position_bias
 
     # === Parts ===
+    def simplify(self, inputs):
+        """What is not None of a list: one thing, or a list."""
+        return one_or_all([x for x in inputs if x is not None])
+
     @property
     def initializer(self):
         """Of kernels and tables. A new one each time: one object would give equal kernels."""
