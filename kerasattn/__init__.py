@@ -9,6 +9,7 @@ from kerasattn.models.loading import from_pretrained
 __version__ = "0.1.0"
 
 __all__ = [
+    "compat",
     "data",
     "decoding",
     "export",

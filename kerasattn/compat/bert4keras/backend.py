@@ -1,4 +1,6 @@
-"""What bert4keras keeps in its backend: which form of GELU "gelu" means."""
+"""What bert4keras keeps in its backend: the form of GELU, and the search for a layer by name."""
+
+import keras
 
 from kerasattn.ops import activations
 
@@ -31,3 +33,36 @@ def set_gelu(version):
 def get_activation(activation):
     """The function that a name stands for now; see `set_gelu`."""
     return activations.get(_gelu if activation == "gelu" else activation)
+
+
+def search_layer(inputs, name):
+    """The layer of a name among those that lead to a symbolic tensor, also inside of models.
+
+    Args:
+        inputs: a symbolic tensor, or a layer.
+        name: str.
+
+    Returns:
+        the layer, or None if there is none.
+
+    Example:
+    >>> import keras
+    >>> from kerasattn.compat.bert4keras.backend import search_layer
+    >>> x = keras.layers.Dense(3, name="first")(keras.Input((2,)))
+    >>> search_layer(keras.layers.Dense(1)(x), "first").units
+    3
+    """
+    found = isinstance(inputs, keras.layers.Layer)
+    waiting = [inputs if found else inputs._keras_history.operation]
+    seen = set()
+    while waiting:
+        layer = waiting.pop()
+        if layer.name == name:
+            return layer
+        if id(layer) in seen:
+            continue
+        seen.add(id(layer))
+        if isinstance(layer, keras.Model):
+            waiting += layer.layers
+        waiting += [node.operation for past in layer._inbound_nodes for node in past.parent_nodes]
+    return None
