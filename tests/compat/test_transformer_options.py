@@ -154,7 +154,7 @@ def test_caches_stand_before_keys_and_values(run):
     remembered = np.random.default_rng(1).normal(size=(2, 4, 16)).astype("float32")
     [found] = run(built.model, TOKENS, SEGMENTS, remembered)
 
-    embedded = keras.Model(plain.inputs, plain.model.get_layer("Embedding-Dropout").output)
+    embedded = keras.Model(plain.inputs, plain.model.get_layer("Embedding-Norm").output)
     [x] = run(embedded, TOKENS, SEGMENTS)
     behind = np.concatenate([remembered, x], axis=1)
     real = np.concatenate([np.ones((2, 4), bool), TOKENS != 0], axis=1)

@@ -297,10 +297,8 @@ class T5(T5_Base):
         self._decoder.build(**kwargs)
         self.layer_norm_conds = self._decoder.layer_norm_conds
         self.encoder, self.decoder = self._encoder.model, self._decoder.model
-        # The condition's inputs are the same for both.
-        self.inputs = list(self._encoder.inputs)
-        self.inputs += [x for x in self._decoder.inputs[1:] if not any(x is y for y in self.inputs)]
         token_ids = self._decoder.inputs[1]
+        self.inputs = [*self._encoder.inputs, token_ids]  # those of a condition are the encoder's
         context_mask = self._encoder.compute_attention_bias()
         context = self._encoder.output
         self.outputs = as_list(self._decoder.call([context, token_ids, context_mask]))
