@@ -20,6 +20,7 @@ def dot_product_attention(
     previous_scores=None,
     relative_keys=None,
     relative_values=None,
+    accumulate_scores=True,
     normalization="softmax",
 ):
     """Mixes the values by softmax(query · key · scale + bias), with scores and softmax in float32.
@@ -42,6 +43,7 @@ def dot_product_attention(
             and a key's distance, which are added to the keys that the query sees.
         relative_values: (query, key, value_dim) or (batch, query, key, value_dim), likewise for
             the values.
+        accumulate_scores: bool, whether the scores returned contain the previous ones.
         normalization: what makes weights of scores: "softmax"; "softmax_plus", of scores times
             log(keys seen) / log(512), so that weights are as sharp for a long text as for a short
             one; "squared_relu", relu(score)^2 / keys seen, which do not sum to 1.
@@ -80,6 +82,7 @@ def dot_product_attention(
         scores = scores + _relative_matmul(query, relative_keys)
     if bias is not None:
         scores = scores + ops.cast(bias, "float32")
+    own_scores = scores
     if previous_scores is not None:
         scores = scores + ops.cast(previous_scores, "float32")
 
@@ -92,6 +95,7 @@ def dot_product_attention(
     output = _grouped_matmul(dropped, value)  # (b, h, q, v)
     if relative_values is not None:
         output = output + _relative_matmul(dropped, ops.cast(relative_values, value.dtype))
+    scores = scores if accumulate_scores else own_scores
     return ops.transpose(output, (0, 2, 1, 3)), weights, scores
 
 

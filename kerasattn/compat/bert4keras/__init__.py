@@ -1,10 +1,18 @@
 """bert4keras' names, for scripts that come from it.
 
-What stands in bert4keras' `layers`, `snippets`, `tokenizers` and `optimizers` stands in modules of
-these names here, and but for the optimizers also in this package.
+What stands in bert4keras' `backend`, `layers`, `models`, `optimizers`, `snippets` and `tokenizers`
+stands in modules of these names here; the most common of it is in this package too.
 """
 
-from kerasattn.compat.bert4keras import layers, optimizers, snippets, tokenizers
+from kerasattn.compat.bert4keras import (
+    backend,
+    layers,
+    models,
+    optimizers,
+    snippets,
+    tokenizers,
+)
+from kerasattn.compat.bert4keras.backend import set_gelu
 from kerasattn.compat.bert4keras.layers import (
     ConditionalRandomField,
     EfficientGlobalPointer,
@@ -21,6 +29,7 @@ from kerasattn.compat.bert4keras.losses import (
     multilabel_categorical_crossentropy,
     sparse_multilabel_categorical_crossentropy,
 )
+from kerasattn.compat.bert4keras.models import build_transformer_model
 from kerasattn.compat.bert4keras.snippets import (
     AutoRegressiveDecoder,
     DataGenerator,
@@ -47,11 +56,15 @@ __all__ = [
     "SpTokenizer",
     "Tokenizer",
     "ViterbiDecoder",
+    "backend",
+    "build_transformer_model",
     "layers",
     "load_vocab",
+    "models",
     "multilabel_categorical_crossentropy",
     "optimizers",
     "sequence_padding",
+    "set_gelu",
     "snippets",
     "sparse_multilabel_categorical_crossentropy",
     "text_segmentate",

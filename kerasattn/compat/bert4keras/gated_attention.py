@@ -3,6 +3,7 @@ from keras import ops
 
 from kerasattn import layers
 from kerasattn.compat.bert4keras.masking import first
+from kerasattn.ops import rotary
 
 PARTS = {  # our names of parts, and bert4keras'
     "input": "i_dense",
@@ -159,11 +160,8 @@ def apply_rotary_position_embeddings(sinusoidal, *tensors):
     """
     results = []
     for x in map(ops.convert_to_tensor, tensors):
-        pairs = ops.cast(sinusoidal, x.dtype)
-        while len(pairs.shape) < len(x.shape):
-            pairs = pairs[:, :, None]
-        sines, cosines = pairs[..., ::2], pairs[..., 1::2]
-        even, odd = x[..., ::2], x[..., 1::2]
-        turned = [even * cosines - odd * sines, odd * cosines + even * sines]
-        results.append(ops.reshape(ops.stack(turned, axis=-1), ops.shape(x)))
+        shape, dim = ops.shape(x), x.shape[-1]
+        heads = ops.reshape(x, (*shape[:2], -1, dim))  # (batch, length, heads, dim)
+        turned = rotary.turn(heads, sinusoidal[..., 1::2], sinusoidal[..., ::2])
+        results.append(ops.reshape(turned, shape))
     return results[0] if len(results) == 1 else results
