@@ -153,7 +153,7 @@ NO_ERRORS = {"errors": "arguments are checked by the layer of kerasattn.layers"}
 @pytest.mark.parametrize(
     "kind, config",
     [
-        ("GatedAttentionUnit", {"units": 10, "key_size": 4, "normalization": "softmax_plus"}),
+        ("GatedAttentionUnit", {"units": 10, "key_size": 4, "attention_scale": False}),
         ("GlobalPointer", {"heads": 2, "head_size": 4, "tril_mask": False}),
         ("EfficientGlobalPointer", {"heads": 2, "head_size": 4, "tril_mask": False}),
         ("PositionEmbedding", {"input_dim": 9, "output_dim": 6, "merge_mode": "mul"}),

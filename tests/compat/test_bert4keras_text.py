@@ -120,8 +120,8 @@ def test_sentencepiece(golden):
     plain = SpTokenizer(path, token_start=None, token_end=None)
     assert (tokenizer._token_pad_id, tokenizer._token_end_id, tokenizer._token_unk_id) == (0, 1, 2)
     items = json.loads((folder / "golden_easy.json").read_text(encoding="utf-8"))["items"]
-    texts = [item for item in items if not item["pair"]]
-    assert texts
+    texts = [item for item in items if "sp_pieces" in item]  # of the model itself
+    assert len(texts) > 20
     for item in texts:
         assert plain.tokenize(item["text"]) == item["sp_pieces"], item["text"]
         assert plain.encode(item["text"])[0] == item["sp_ids"]
