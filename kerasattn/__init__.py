@@ -3,12 +3,13 @@
 import importlib
 
 # These register their classes, so that Keras can load models that hold them.
-from kerasattn import heads, layers, models, tokenizers
+from kerasattn import compat, heads, layers, models, tokenizers
 from kerasattn.models.loading import from_pretrained
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "compat",
     "data",
     "decoding",
     "export",

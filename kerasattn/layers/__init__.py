@@ -3,11 +3,17 @@
 from kerasattn.layers.adaptive_embedding import AdaptiveEmbedding, AdaptiveSoftmax
 from kerasattn.layers.attention_mask import AttentionMask
 from kerasattn.layers.bottleneck_adapter import BottleneckAdapter
+from kerasattn.layers.crf import CRF
+from kerasattn.layers.crf_decode import CRFDecode
+from kerasattn.layers.efficient_global_pointer import EfficientGlobalPointer
 from kerasattn.layers.feed_forward import FeedForward
+from kerasattn.layers.gated_attention_unit import GatedAttentionUnit
 from kerasattn.layers.gaussian_sampling import GaussianSampling
+from kerasattn.layers.global_pointer import GlobalPointer
 from kerasattn.layers.isotropy_regularization import IsotropyRegularization
 from kerasattn.layers.language_model_head import LanguageModelHead
 from kerasattn.layers.learned_position_embedding import LearnedPositionEmbedding
+from kerasattn.layers.maximum_entropy_markov_model import MaximumEntropyMarkovModel
 from kerasattn.layers.memories import Memories, MemoryMask, NextMemories
 from kerasattn.layers.multi_head_attention import MultiHeadAttention
 from kerasattn.layers.padding_mask import PaddingMask
@@ -30,15 +36,21 @@ from kerasattn.layers.von_mises_fisher_sampling import VonMisesFisherSampling
 from kerasattn.layers.word_dropout import WordDropout
 
 __all__ = [
+    "CRF",
     "AdaptiveEmbedding",
     "AdaptiveSoftmax",
     "AttentionMask",
     "BottleneckAdapter",
+    "CRFDecode",
+    "EfficientGlobalPointer",
     "FeedForward",
+    "GatedAttentionUnit",
     "GaussianSampling",
+    "GlobalPointer",
     "IsotropyRegularization",
     "LanguageModelHead",
     "LearnedPositionEmbedding",
+    "MaximumEntropyMarkovModel",
     "Memories",
     "MemoryMask",
     "MultiHeadAttention",

@@ -21,6 +21,7 @@ class MultiHeadAttention(keras.layers.Layer):
         rotary: a layer called as `rotary(x, position_ids)` on queries and keys of shape
             (batch, length, heads, head_dim), such as `RotaryEmbedding`; None for none.
         rotary_value: bool, whether it is called on values too.
+        accumulate_scores: bool, whether the scores returned contain `previous_scores` (RealFormer).
         kernel_initializer: of the projections.
         seed: int or None, of the dropout.
 
@@ -73,6 +74,7 @@ class MultiHeadAttention(keras.layers.Layer):
         scale=None,
         rotary=None,
         rotary_value=False,
+        accumulate_scores=True,
         kernel_initializer="glorot_uniform",
         seed=None,
         **kwargs,
@@ -97,6 +99,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.scale = scale
         self.rotary = rotary
         self.rotary_value = rotary_value
+        self.accumulate_scores = accumulate_scores
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
@@ -199,6 +202,7 @@ class MultiHeadAttention(keras.layers.Layer):
             previous_scores=previous_scores,
             relative_keys=relative_keys,
             relative_values=relative_values,
+            accumulate_scores=self.accumulate_scores,
         )  # (b, q, h, v)
         batch, length = ops.shape(mixed)[:2]
         output = self.output_dense(
@@ -253,6 +257,7 @@ class MultiHeadAttention(keras.layers.Layer):
             "scale": self.scale,
             "rotary": keras.saving.serialize_keras_object(self.rotary),
             "rotary_value": self.rotary_value,
+            "accumulate_scores": self.accumulate_scores,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "seed": self.seed,
         }

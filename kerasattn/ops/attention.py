@@ -1,7 +1,11 @@
 """Scaled dot-product attention: the one function that every attention layer goes through."""
 
+import math
+
 import keras
 from keras import ops
+
+NORMALIZATIONS = ("softmax", "softmax_plus", "squared_relu")
 
 
 def dot_product_attention(
@@ -16,6 +20,8 @@ def dot_product_attention(
     previous_scores=None,
     relative_keys=None,
     relative_values=None,
+    accumulate_scores=True,
+    normalization="softmax",
 ):
     """Mixes the values by softmax(query · key · scale + bias), with scores and softmax in float32.
 
@@ -37,13 +43,18 @@ def dot_product_attention(
             and a key's distance, which are added to the keys that the query sees.
         relative_values: (query, key, value_dim) or (batch, query, key, value_dim), likewise for
             the values.
+        accumulate_scores: bool, whether the scores returned contain the previous ones.
+        normalization: what makes weights of scores: "softmax"; "softmax_plus", of scores times
+            log(keys seen) / log(512), so that weights are as sharp for a long text as for a short
+            one; "squared_relu", relu(score)^2 / keys seen, which do not sum to 1.
 
     Returns:
         The mixed values (batch, query, num_heads, value_dim) in the dtype of `value`, the weights
         before dropout and the scores before the mask, both (batch, num_heads, query, key) float32.
 
     Raises:
-        ValueError: for a mask that is not boolean, or of a shape that does not broadcast.
+        ValueError: for a mask that is not boolean, or of a shape that does not broadcast; for a
+            normalization that is none of the three.
 
     Example:
     >>> import numpy as np
@@ -55,7 +66,8 @@ def dot_product_attention(
 
     Source: https://arxiv.org/abs/1706.03762, equation 1; grouped heads https://arxiv.org/abs/2305.13245;
     residual scores https://arxiv.org/abs/2012.11747; relative keys and values
-    https://arxiv.org/abs/1803.02155, equations 3 and 4.
+    https://arxiv.org/abs/1803.02155, equations 3 and 4; softmax_plus
+    https://kexue.fm/archives/8823; squared_relu https://arxiv.org/abs/2202.10447, equation 7.
     """
     head_dim = query.shape[-1]
     scale = head_dim**-0.5 if scale is None else scale
@@ -70,23 +82,48 @@ def dot_product_attention(
         scores = scores + _relative_matmul(query, relative_keys)
     if bias is not None:
         scores = scores + ops.cast(bias, "float32")
+    own_scores = scores
     if previous_scores is not None:
         scores = scores + ops.cast(previous_scores, "float32")
 
-    if attention_mask is None:
-        weights = ops.softmax(scores, axis=-1)
-    else:
+    if attention_mask is not None:
         attention_mask = as_mask(attention_mask, scores.shape)
-        # A finite minimum, so that no gradient meets inf - inf; the product empties full rows.
-        weights = ops.softmax(ops.where(attention_mask, scores, -1e30), axis=-1)
-        weights = weights * ops.cast(attention_mask, "float32")
+    weights = _normalized(scores, attention_mask, normalization)
 
     dropped = keras.random.dropout(weights, dropout, seed=seed) if dropout else weights
     dropped = ops.cast(dropped, value.dtype)
     output = _grouped_matmul(dropped, value)  # (b, h, q, v)
     if relative_values is not None:
         output = output + _relative_matmul(dropped, ops.cast(relative_values, value.dtype))
+    scores = scores if accumulate_scores else own_scores
     return ops.transpose(output, (0, 2, 1, 3)), weights, scores
+
+
+def check_normalization(normalization):
+    """Raises a ValueError for a normalization that attention does not know."""
+    if normalization not in NORMALIZATIONS:
+        raise ValueError(f"normalization must be one of {NORMALIZATIONS}, got {normalization!r}.")
+
+
+def _normalized(scores, attention_mask, normalization):
+    """Weights of scores, both (b, h, q, k) float32; those of keys that are not seen are 0."""
+    check_normalization(normalization)
+    if normalization != "softmax":
+        if attention_mask is None:
+            seen = ops.cast(ops.shape(scores)[-1], "float32")
+        else:
+            seen = ops.sum(ops.cast(attention_mask, "float32"), axis=-1, keepdims=True)
+            seen = ops.maximum(seen, 1.0)
+        if normalization == "squared_relu":
+            weights = ops.square(ops.relu(scores)) / seen
+            return weights if attention_mask is None else ops.where(attention_mask, weights, 0.0)
+        # Short texts are not made flatter still: what sees fewer than 16 keys counts as seeing 16.
+        scores = scores * (ops.log(ops.maximum(seen, 16.0)) / math.log(512))
+    if attention_mask is None:
+        return ops.softmax(scores, axis=-1)
+    # A finite minimum, so that no gradient meets inf - inf; the product empties full rows.
+    weights = ops.softmax(ops.where(attention_mask, scores, -1e30), axis=-1)
+    return weights * ops.cast(attention_mask, "float32")
 
 
 def as_mask(attention_mask, shape):

@@ -41,9 +41,32 @@ def rotate(x, position_ids, base=10000.0, interleaved=True, scaling=None):
     if scaling is not None:
         frequencies = positions.llama3_frequencies(frequencies, **scaling)
     angles = positions.angles(position_ids, frequencies)
-    angles = angles[..., None, :]  # (..., length, 1, dim/2)
-    cosines, sines = ops.cos(angles), ops.sin(angles)
+    return turn(x, ops.cos(angles), ops.sin(angles), interleaved)
 
+
+def turn(x, cosines, sines, interleaved=True):
+    """Rotates pairs of features of x by angles whose cosines and sines are given.
+
+    Args:
+        x: float tensor (..., length, heads, dim), dim even.
+        cosines, sines: float tensors (..., length, dim/2) that broadcast with x's.
+        interleaved: as `rotate`.
+
+    Shapes:
+        as x, in x's dtype.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from kerasattn.ops import rotary
+    >>> x = np.array([[[1.0, 2.0]]], dtype="float32")
+    >>> [float(v) for v in rotary.turn(x, np.array([[0.0]]), np.array([[1.0]]))[0, 0]]
+    [-2.0, 1.0]
+    """
+    x = ops.convert_to_tensor(x)
+    dim = x.shape[-1]
+    # (..., length, 1, dim/2): the same for all heads
+    cosines, sines = (ops.cast(part, "float32")[..., None, :] for part in (cosines, sines))
     axis, pair_shape = (-1, (dim // 2, 2)) if interleaved else (-2, (2, dim // 2))
     shape = ops.shape(x)
     pairs = ops.reshape(ops.cast(x, "float32"), (*shape[:-1], *pair_shape))

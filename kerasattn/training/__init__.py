@@ -7,16 +7,20 @@ from kerasattn.training.checkpoint import (
     restore_checkpoint,
     save_checkpoint,
 )
+from kerasattn.training.crf_loss import CRFLoss
 from kerasattn.training.metrics import Perplexity
 from kerasattn.training.ngram import CharacterNGram
+from kerasattn.training.piecewise_linear import PiecewiseLinear
 from kerasattn.training.progress import Progress
 from kerasattn.training.schedules import WarmupCosine
 
 __all__ = [
     "AnnealWeight",
+    "CRFLoss",
     "CharacterNGram",
     "CodeUsage",
     "Perplexity",
+    "PiecewiseLinear",
     "Progress",
     "ResumableCheckpoint",
     "StepCallback",

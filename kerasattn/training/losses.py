@@ -85,3 +85,37 @@ def squared_loss(labels, values, sample_weight=None):
     errors = ops.square(ops.cast(labels, "float32") - ops.cast(values, "float32"))
     weights = ops.ones_like(errors) if sample_weight is None else sample_weight
     return weighted_mean(errors, weights)
+
+
+def multilabel_cross_entropy(labels, scores):
+    """log(1 + the sum of e^score of what is not) + log(1 + the sum of e^-score of what is).
+
+    It asks for scores above 0 of all that is and below 0 of all else, without a balance of the two
+    that would have to be tuned, whatever their numbers. Scores of -inf cost nothing where the label
+    is 0.
+
+    Args:
+        labels: (..., number) of 0 and 1.
+        scores: float (..., number).
+
+    Shapes:
+        -> (...) float32, in nats.
+
+    Example: of three labels that are scored 0, two are not and one is.
+
+    >>> import numpy as np
+    >>> from kerasattn.training.losses import multilabel_cross_entropy
+    >>> round(float(multilabel_cross_entropy([1, 0, 0], [0.0, 0.0, 0.0])), 4)  # log 3 + log 2
+    1.7918
+
+    Source: https://arxiv.org/abs/2208.02955, equation 6; https://kexue.fm/archives/7359.
+    """
+    is_so = ops.cast(labels, "float32") > 0.5
+    scores = ops.cast(scores, "float32")
+    zeros = ops.zeros_like(scores[..., :1])
+    # A finite minimum, so that no gradient meets inf - inf.
+    of = lambda those, signed: ops.logsumexp(
+        ops.concatenate([zeros, ops.where(those, ops.maximum(signed, -1e30), -1e30)], axis=-1),
+        axis=-1,
+    )
+    return of(~is_so, scores) + of(is_so, -scores)

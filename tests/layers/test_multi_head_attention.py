@@ -121,6 +121,13 @@ def test_scores_from_below_and_bias_add_up():
     expected = by_formula(weights, x, x, x, 2, 2, True, array(scores) + bias)
     np.testing.assert_allclose(array(output), expected, atol=1e-5)
 
+    alone = layers.MultiHeadAttention(num_heads=2, accumulate_scores=False)
+    alone.build(x.shape)
+    alone.set_weights(layer.get_weights())
+    same, own = alone(x, previous_scores=scores, bias=bias, return_scores=True)
+    np.testing.assert_allclose(array(own), array(scores) + bias, atol=1e-5)
+    np.testing.assert_array_equal(array(same), array(output))
+
 
 def test_a_bias_is_per_head():
     x = normal(1, 3, 8)

@@ -77,3 +77,12 @@ def test_half_precision_keeps_positions_apart():
     got = [ops.convert_to_numpy(ops.cast(y, "float32"))[0, 0, 0] for y in turned]
     expected = [[np.cos(p) - np.sin(p), np.cos(p) + np.sin(p)] for p in (1000, 1001)]
     np.testing.assert_allclose(got, expected, atol=1e-2)
+
+
+def test_angles_that_are_given():
+    x = np.random.default_rng(0).normal(size=(2, 5, 3, 8)).astype("float32")
+    angles = np.arange(5)[:, None] * 10000.0 ** (-np.arange(4) / 4)
+    for interleaved in (True, False):
+        turned = rotary.turn(x, np.cos(angles), np.sin(angles), interleaved)
+        expected = rotary.rotate(x, np.arange(5), interleaved=interleaved)
+        np.testing.assert_allclose(turned, expected, atol=1e-5)

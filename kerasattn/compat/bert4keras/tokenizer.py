@@ -20,7 +20,7 @@ CHINESE = re.compile(
 )
 
 
-class Bert4KerasTokenizer:
+class Tokenizer:
     """WordPiece with bert4keras' arguments and results.
 
     A word that can't be cut is kept as itself among the tokens, its id is that of `[UNK]`.
@@ -35,9 +35,9 @@ class Bert4KerasTokenizer:
 
     Example:
 
-    >>> from kerasattn.tokenizers.bert4keras import Bert4KerasTokenizer
+    >>> from kerasattn.compat.bert4keras import Tokenizer
     >>> names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "你", "好", "go", "##ing"]
-    >>> tokenizer = Bert4KerasTokenizer({t: i for i, t in enumerate(names)}, do_lower_case=True)
+    >>> tokenizer = Tokenizer({t: i for i, t in enumerate(names)}, do_lower_case=True)
     >>> tokenizer.encode("你好", "Going")
     ([2, 5, 6, 3, 7, 8, 3], [0, 0, 0, 0, 1, 1, 1])
     >>> tokenizer.rematch("Going", tokenizer.tokenize("Going"))
@@ -56,14 +56,14 @@ class Bert4KerasTokenizer:
     ):
         if not isinstance(token_dict, dict):
             token_dict = load_vocab(token_dict)
-        self._ids = token_dict
-        self._tokens = {i: token for token, i in token_dict.items()}
+        self._token_dict = token_dict
+        self._token_dict_inv = {i: token for token, i in token_dict.items()}
         self._lower, self._longest = do_lower_case, word_maxlen
         self._token_start, self._token_end = token_start, token_end
         self._pre_tokenize, self._translate = pre_tokenize, token_translate or {}
-        names = {"pad": "[PAD]", "unk": "[UNK]", "mask": "[MASK]"}
-        names |= {"start": token_start, "end": token_end}
-        for role, token in names.items():
+        self._token_pad, self._token_unk, self._token_mask = "[PAD]", "[UNK]", "[MASK]"
+        for role in ("pad", "unk", "mask", "start", "end"):
+            token = getattr(self, f"_token_{role}")
             if token in token_dict:
                 setattr(self, f"_token_{role}_id", token_dict[token])
         self._vocab_size = len(token_dict)
@@ -110,15 +110,19 @@ class Bert4KerasTokenizer:
         return ids, segments
 
     def token_to_id(self, token):
-        return self._ids.get(token, self._ids.get("[UNK]"))
+        """The id of a token, that of `[UNK]` if it has none."""
+        return self._token_dict.get(token, self._token_dict.get(self._token_unk))
 
     def tokens_to_ids(self, tokens):
+        """The ids of tokens, a list."""
         return [self.token_to_id(token) for token in tokens]
 
     def id_to_token(self, i):
-        return self._tokens[i]
+        """The token of an id."""
+        return self._token_dict_inv[i]
 
     def ids_to_tokens(self, ids):
+        """The tokens of ids, a list."""
         return [self.id_to_token(i) for i in ids]
 
     def _cut(self, text, pre_tokenize=True):
@@ -126,7 +130,7 @@ class Bert4KerasTokenizer:
             text = _lower(text)
         if pre_tokenize and self._pre_tokenize is not None:
             words = self._pre_tokenize(text)
-            rows = [[w] if w in self._ids else self._cut(w, False) for w in words]
+            rows = [[w] if w in self._token_dict else self._cut(w, False) for w in words]
             return [token for row in rows for token in row]
         spaced = "".join(
             f" {c} " if _is_alone(c) else " " if _is_space(c) else "" if _is_control(c) else c
@@ -141,7 +145,7 @@ class Bert4KerasTokenizer:
         while start < len(word):
             prefix = "##" if start else ""
             ends = range(len(word), start, -1)
-            end = next((e for e in ends if prefix + word[start:e] in self._ids), None)
+            end = next((e for e in ends if prefix + word[start:e] in self._token_dict), None)
             if end is None:
                 return [word]
             pieces.append(prefix + word[start:end])
@@ -208,6 +212,13 @@ def load_vocab(dict_path, encoding="utf-8", simplified=False, startswith=None):
         raise ValueError(f"The vocabulary lacks {' '.join(missing)} of startswith.")
     kept = first + [t for t in ids if t not in first and not _is_redundant(t)]
     return {token: i for i, token in enumerate(kept)}, [ids[token] for token in kept]
+
+
+def save_vocab(dict_path, token_dict, encoding="utf-8"):
+    """Writes a dict from token to id as a vocabulary file: tokens by their ids, one a line."""
+    tokens = sorted(token_dict, key=token_dict.get)
+    with open(dict_path, "w", encoding=encoding) as file:
+        file.writelines(f"{token}\n" for token in tokens)
 
 
 def truncate_sequences(maxlen, indices, *sequences):

@@ -3,9 +3,19 @@
 import json
 import re
 
+import numpy as np
 import pytest
 
-from kerasattn.tokenizers.bert4keras import Bert4KerasTokenizer, load_vocab, truncate_sequences
+from kerasattn.compat.bert4keras import (
+    SpTokenizer,
+    Tokenizer,
+    load_vocab,
+    sequence_padding,
+    text_segmentate,
+    truncate_sequences,
+)
+from kerasattn.compat.bert4keras.text import open as open_text
+from kerasattn.compat.bert4keras.tokenizers import save_vocab
 
 NAMES = ["tokenizer_uncased", "tokenizer_cased"]
 
@@ -14,7 +24,7 @@ NAMES = ["tokenizer_uncased", "tokenizer_cased"]
 def test_published_results(golden, name):
     folder = golden("bert4keras") / "text" / name
     data = json.loads((folder / "golden.json").read_text(encoding="utf-8"))
-    make = lambda **options: Bert4KerasTokenizer(
+    make = lambda **options: Tokenizer(
         str(folder / "vocab.txt"), do_lower_case=data["do_lower_case"], **options
     )
     tokenizer, maxlen = make(), data["maxlen"]
@@ -60,7 +70,7 @@ def test_vocabulary_files(golden, name):
     first = expected["simplified_startswith"]
     token_dict, kept = load_vocab(path, simplified=True, startswith=first["startswith"])
     assert (token_dict, kept) == (first["token_dict"], first["keep_tokens"])
-    tokenizer = Bert4KerasTokenizer(token_dict, do_lower_case=data["do_lower_case"])
+    tokenizer = Tokenizer(token_dict, do_lower_case=data["do_lower_case"])
     for item in json.loads((folder / "golden_simplified_vocab.json").read_text(encoding="utf-8")):
         assert tokenizer.encode(item["text"])[0] == item["ids"]
     with pytest.raises(ValueError, match="lacks nothing of startswith"):
@@ -69,11 +79,60 @@ def test_vocabulary_files(golden, name):
 
 def test_snippets(golden):
     path = golden("bert4keras") / "text" / "snippets" / "golden.json"
-    for item in json.loads(path.read_text(encoding="utf-8"))["truncate_sequences"]:
+    data = json.loads(path.read_text(encoding="utf-8"))
+    for item in data["truncate_sequences"]:
         out = truncate_sequences(item["maxlen"], item["indices"], *item["sequences"])
         assert out == item["out"]
+    for item in data["text_segmentate"]:
+        options = {k: item[k] for k in ("maxlen", "seps", "strips")}
+        assert text_segmentate(item["text"], **options) == item["out"]
+    for item in data["sequence_padding"]:
+        inputs = [np.array(x) for x in item["inputs"]] if item["as_arrays"] else item["inputs"]
+        out = sequence_padding(inputs, **item["kwargs"])
+        assert out.tolist() == item["out"] and out.dtype.kind == item["dtype"]
+
+
+def test_padding_says_what_it_takes():
+    with pytest.raises(ValueError, match="mode must be"):
+        sequence_padding([[1]], mode="both")
+    with pytest.raises(ValueError, match="at least one sequence"):
+        sequence_padding([])
+
+
+def test_vocabularies_are_written_and_read(tmp_path):
+    token_dict = {"[PAD]": 0, "[UNK]": 1, "好": 2}
+    save_vocab(tmp_path / "vocab.txt", token_dict)
+    assert load_vocab(str(tmp_path / "vocab.txt")) == token_dict
+    with open_text(tmp_path / "vocab.txt") as file:
+        assert file.read().split() == list(token_dict)
 
 
 def test_truncation_takes_from_the_longest():
     a, b = [1, 2, 3, 4], [5, 6]
     assert truncate_sequences(4, -1, a, b, []) == [[1, 2], [5, 6]]
+
+
+def test_sentencepiece(golden):
+    pytest.importorskip("tensorflow_text", reason="SentencePiece runs in TensorFlow")
+    folder = golden("tokenizers") / "spm_t5"
+    path = str(folder / "spiece.model")
+    tokenizer = SpTokenizer(path, token_start=None, token_end="</s>")
+    plain = SpTokenizer(path, token_start=None, token_end=None)
+    assert (tokenizer._token_pad_id, tokenizer._token_end_id, tokenizer._token_unk_id) == (0, 1, 2)
+    items = json.loads((folder / "golden_easy.json").read_text(encoding="utf-8"))["items"]
+    texts = [item for item in items if "sp_pieces" in item]  # of the model itself
+    assert len(texts) > 20
+    for item in texts:
+        assert plain.tokenize(item["text"]) == item["sp_pieces"], item["text"]
+        assert plain.encode(item["text"])[0] == item["sp_ids"]
+        ids, segments = tokenizer.encode(item["text"])
+        assert ids == [*item["sp_ids"], 1] and segments == [0] * len(ids)
+        known = [i for i in item["sp_ids"] if i != 2]
+        if known == item["sp_ids"]:  # bert4keras leaves unknown pieces out
+            assert tokenizer.decode([*ids, 10**6]) == item["sp_decoded"]
+    text = texts[0]["text"]
+    assert tokenizer.encode(text, maxlen=3)[0] == [*texts[0]["sp_ids"][:2], 1]
+    words = SpTokenizer(path, token_start=None, token_end=None, pre_tokenize=str.split)
+    assert words.tokenize(text) == [t for word in text.split() for t in plain.tokenize(word)]
+    with pytest.raises(NotImplementedError, match="has offsets"):
+        tokenizer.rematch(text, tokenizer.tokenize(text))

@@ -1,0 +1,76 @@
+"""What bert4keras keeps in its backend: the form of GELU, the search for a layer by name, and more.
+
+Its losses and masks have modules of their own, and are here for scripts that look for them here.
+"""
+
+import keras
+
+from kerasattn.compat.bert4keras.losses import (  # noqa: F401
+    multilabel_categorical_crossentropy,
+    sparse_multilabel_categorical_crossentropy,
+)
+from kerasattn.compat.bert4keras.masking import sequence_masking  # noqa: F401
+from kerasattn.ops import activations
+
+GELUS = {"erf": "gelu", "tanh": "gelu_tanh"}
+_gelu = "gelu"
+
+
+def set_gelu(version):
+    """Says which form "gelu" has in bert4keras' models that are built from now on.
+
+    Models that exist already, and all other models here, stay as they are. One model alone gets
+    the tanh form by `build_transformer_model(..., hidden_act="gelu_tanh")`.
+
+    Args:
+        version: "erf", which is the default, or "tanh".
+
+    Raises:
+        ValueError: for another version.
+
+    Example:
+    >>> from kerasattn.compat.bert4keras import set_gelu
+    >>> set_gelu("erf")
+    """
+    global _gelu
+    if str(version).lower() not in GELUS:
+        raise ValueError(f"The version of gelu is one of {list(GELUS)}, got {version!r}.")
+    _gelu = GELUS[str(version).lower()]
+
+
+def get_activation(activation):
+    """The function that a name stands for now; see `set_gelu`."""
+    return activations.get(_gelu if activation == "gelu" else activation)
+
+
+def search_layer(inputs, name):
+    """The layer of a name among those that lead to a symbolic tensor, also inside of models.
+
+    Args:
+        inputs: a symbolic tensor, or a layer.
+        name: str.
+
+    Returns:
+        the layer, or None if there is none.
+
+    Example:
+    >>> import keras
+    >>> from kerasattn.compat.bert4keras.backend import search_layer
+    >>> x = keras.layers.Dense(3, name="first")(keras.Input((2,)))
+    >>> search_layer(keras.layers.Dense(1)(x), "first").units
+    3
+    """
+    found = isinstance(inputs, keras.layers.Layer)
+    waiting = [inputs if found else inputs._keras_history.operation]
+    seen = set()
+    while waiting:
+        layer = waiting.pop()
+        if layer.name == name:
+            return layer
+        if id(layer) in seen:
+            continue
+        seen.add(id(layer))
+        if isinstance(layer, keras.Model):
+            waiting += layer.layers
+        waiting += [node.operation for past in layer._inbound_nodes for node in past.parent_nodes]
+    return None

@@ -1,0 +1,185 @@
+import itertools
+
+import keras
+import numpy as np
+import pytest
+
+from kerasattn import layers
+from kerasattn.ops import crf
+from kerasattn.testing import check_layer
+from kerasattn.training import CRFLoss
+
+RANDOM = np.random.default_rng(0)
+ALLOWED = [[True, True, False], [True, True, True], [False, True, True]]
+
+
+def array(x):
+    return np.asarray(keras.ops.convert_to_numpy(x))
+
+
+def x(batch, length):
+    return RANDOM.normal(size=(batch, length, 3)).astype("float32")
+
+
+def potentials(batch, length):
+    mask = np.ones((batch, length), bool)
+    mask[:, 2:4] = False
+    transitions = RANDOM.normal(size=(3, 3)).astype("float32")
+    return array(crf.log_potentials(x(batch, length), transitions, padding_mask=mask))
+
+
+def hidden(real):
+    return {"padding_mask": real}
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Marginals(layers.CRF):
+    """What a CRF says of each step, which is of a size that tolerances are made for."""
+
+    def call(self, emissions, padding_mask=None, mask=None):
+        return crf.marginals(super().call(emissions, padding_mask, mask))
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class MarginalsOfMEMM(Marginals):
+    NORMALIZE = True
+
+
+CONFIG_ERRORS = [
+    ({"allowed_transitions": [[1, 0], [1, 1]]}, "takes booleans of rank 2, got int64"),
+    ({"allowed_starts": ALLOWED}, "takes booleans of rank 1"),
+]
+
+
+@pytest.mark.parametrize("kind", [Marginals, MarginalsOfMEMM])
+def test_marginals_of_the_layer(kind):
+    check_layer(
+        kind,
+        {"allowed_transitions": ALLOWED, "allowed_starts": [True, True, False]},
+        x,
+        padding=hidden,
+        config_errors=CONFIG_ERRORS,
+        errors=[
+            (np.ones((2, 3), "float32"), r"must be \(batch, length, num_tags\)"),
+            (np.ones((2, 3, 4), "float32"), "but there are 4 tags"),
+        ],
+        skip={"causal": "what comes later tells what was before"},
+        untrained=None,
+    )
+
+
+@pytest.mark.parametrize("kind", [layers.CRF, layers.MaximumEntropyMarkovModel])
+def test_layer(kind):
+    check_layer(
+        kind,
+        {"use_boundaries": False, "transitions_initializer": "ones"},
+        x,
+        padding=hidden,
+        config_errors=CONFIG_ERRORS,
+        skip={
+            "causal": "the last step has the end scores",
+            "config": "an initializer's config says more than its name",
+        },
+    )
+
+
+@pytest.mark.parametrize("return_scores", [False, True])
+def test_decode(return_scores):
+    check_layer(
+        layers.CRFDecode,
+        {"return_scores": return_scores},
+        potentials,
+        errors=[
+            (np.ones((2, 3, 4), "float32"), "as CRF returns them"),
+            (np.ones((2, 3, 4, 5), "float32"), "as CRF returns them"),
+        ],
+        skip={
+            "causal": "the best path is that of the whole",
+            "padding": "it is in the potentials",
+            "fit": "tags are whole numbers",
+        },
+    )
+
+
+def model_of(kind, **options):
+    token_ids = keras.Input((None,), dtype="int32")
+    h = keras.layers.Embedding(20, 8)(token_ids)
+    scores = kind(**options)(keras.layers.Dense(3)(h), padding_mask=layers.PaddingMask()(token_ids))
+    return keras.Model(token_ids, scores)
+
+
+def data(number):
+    ids = RANDOM.integers(1, 20, size=(number, 7))
+    tags = np.minimum(ids % 4, 2)
+    ids[:, 5:] *= RANDOM.integers(0, 2, size=(number, 1))
+    ids[0] = 0  # an empty row
+    return ids, tags
+
+
+# CASES C37
+@pytest.mark.parametrize(
+    "kind, policy",
+    [
+        (layers.CRF, "float32"),
+        (layers.CRF, "mixed_float16"),
+        (layers.MaximumEntropyMarkovModel, "float32"),
+    ],
+)
+def test_trained_saved_loaded_and_trained_on(kind, policy, tmp_path):
+    keras.config.set_dtype_policy(policy)
+    model = model_of(kind)
+    ids, tags = data(64)
+    model.compile(keras.optimizers.Adam(0.05), loss=CRFLoss(), jit_compile=True)
+    losses = model.fit(ids, tags, epochs=10, verbose=0).history["loss"]
+    assert np.isfinite(losses).all() and losses[-1] < 0.5 * losses[0]
+    expected = model.evaluate(ids, tags, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(
+        array(loaded.layers[-1].transitions), array(model.layers[-1].transitions)
+    )
+    np.testing.assert_allclose(loaded.evaluate(ids, tags, verbose=0), expected, rtol=1e-3)
+    went_on = loaded.fit(ids, tags, verbose=0).history["loss"][0]
+    assert went_on < losses[-1] + 0.2 * losses[0]
+    decode = lambda m: keras.Model(m.input, layers.CRFDecode()(m.output))
+    best = decode(loaded).predict(ids, verbose=0)
+    np.testing.assert_array_equal(best, decode(model).predict(ids, verbose=0))
+    assert (best == tags)[ids > 0].mean() > 0.9 and not best[ids == 0].any()
+
+
+def test_constraints_hold_exactly_whatever_the_scores():
+    options = dict(
+        allowed_transitions=np.array(ALLOWED),
+        allowed_starts=[True, True, False],
+        allowed_ends=[True, False, False],
+    )
+    layer, emissions = layers.CRF(**options), 30 * x(50, 6)
+    tags = array(layers.CRFDecode()(layer(emissions)))
+    for row in tags:
+        assert all(ALLOWED[a][b] for a, b in itertools.pairwise(row))
+        assert row[0] != 2 and row[-1] == 0
+    shares = array(crf.marginals(layer(emissions)))
+    assert (shares[:, 0, 2] == 0).all() and (shares[:, -1, 1:] == 0).all()
+
+
+def test_keras_masks_count_too():
+    layer, emissions = layers.CRF(), x(2, 4)
+    real = np.array([[True] * 3 + [False], [True] * 4])
+    by_argument = array(layer(emissions, padding_mask=real))
+    masked = keras.layers.Masking()(np.where(real[..., None], emissions, 0))
+    output = layer(masked)
+    np.testing.assert_allclose(array(output), by_argument)
+    assert getattr(output, "_keras_mask", None) is None
+
+
+def test_an_unconstrained_crf_learns_the_rules_of_a_scheme():
+    """B 0, I 1, O 2: what never comes in the data, I behind O, gets the lowest scores."""
+    tags = np.array([[0, 1, 2, 0, 2, 2, 0, 1], [2, 0, 1, 1, 2, 0, 0, 1]] * 8)
+    layer = layers.CRF()
+    emissions = keras.Input((None, 3))
+    model = keras.Model(emissions, layer(emissions))
+    model.compile(keras.optimizers.Adam(0.1), loss=CRFLoss())
+    model.fit(np.zeros((16, 8, 3), "float32"), tags, epochs=60, verbose=0)
+    scores = array(layer.transitions)
+    assert scores[2, 1] < scores[2].max() - 3
+    assert array(layer.start_scores).argmin() == 1
