@@ -102,7 +102,7 @@ def extend_with_piecewise_linear_lr(base, name=None):
     >>> from kerasattn.compat.bert4keras.optimizers import Adam, extend_with_piecewise_linear_lr
     >>> AdamLR = extend_with_piecewise_linear_lr(Adam)
     >>> optimizer = AdamLR(learning_rate=0.1, lr_schedule={10: 1, 20: 0.5})
-    >>> optimizer.iterations.assign(5)
+    >>> _ = optimizer.iterations.assign(5)
     >>> round(float(optimizer.learning_rate), 6)
     0.05
     """
