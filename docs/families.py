@@ -69,8 +69,8 @@ def _classes(path, node):
 
 
 def read_by_transformers():
-    """The names of the classes that tests/models/test_transformers.py tries."""
-    tree = ast.parse((TESTS / "test_transformers.py").read_text("utf-8"))
+    """The names of the classes that tests/peers/test_transformers.py tries."""
+    tree = ast.parse((TESTS.parent / "peers" / "test_transformers.py").read_text("utf-8"))
     assignments = [node for node in tree.body if isinstance(node, ast.Assign)]
     [cases] = [node.value for node in assignments if node.targets[0].id == "CASES"]
     return {case.elts[0].attr for case in cases.elts}
