@@ -63,7 +63,14 @@ class Writing:
         """
         if not inputs["token_ids"].shape[1]:
             return None
+        inputs = self._last_columns(inputs)
         return self(inputs, training=False)["hidden"], inputs["padding_mask"]
+
+    def _last_columns(self, inputs):
+        """As many as there are positions: the others are padding that fills a bucket."""
+        if self.max_positions is None:
+            return inputs
+        return {name: x[:, -self.max_positions :] for name, x in inputs.items()}
 
     def check_writes(self, num_read, strategy, max_new_tokens):
         """Refuses to write without a head, or without positions for that.
