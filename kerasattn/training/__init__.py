@@ -11,6 +11,7 @@ from kerasattn.training.metrics import Perplexity
 from kerasattn.training.ngram import CharacterNGram
 from kerasattn.training.progress import Progress
 from kerasattn.training.schedules import WarmupCosine
+from kerasattn.training.text_metrics import TextMetrics
 
 __all__ = [
     "AnnealWeight",
@@ -20,6 +21,7 @@ __all__ = [
     "Progress",
     "ResumableCheckpoint",
     "StepCallback",
+    "TextMetrics",
     "WarmupCosine",
     "evaluation",
     "losses",
