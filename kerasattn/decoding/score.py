@@ -43,8 +43,8 @@ def score(
     >>> def either(token_ids, index, state):  # two tokens, as likely as each other
     ...     return ops.zeros_like(token_ids, "float32")[:, None] + ops.zeros(2), state
     >>> found = decoding.score(either, (), [[0, 1, 1]], start_ids=[0])
-    >>> found.scores.round(4).tolist()
-    [-2.0794]
+    >>> round(float(found.scores[0]), 4)
+    -2.0794
     """
     decoder = as_decoder(decoder)
     start_ids = checks.ids("start_ids", start_ids, decoder.vocabulary_size)
