@@ -13,6 +13,10 @@ class Decoder:
     returns a state of the same shapes and dtypes. Everything runs inside one compiled loop, so use
     `keras.ops`, and keep no tensors on the object.
 
+    `Contrastive` asks for two methods more: `hidden_step`, as `step`, which returns (logits, hidden
+    (batch, dim), state), and, where there is a prompt, `prompt_hidden(inputs)`, its tokens' vectors
+    (batch, n, dim) and which of them are real (batch, n).
+
     Attributes:
         variables: the `keras.Variable`s that `initial_state` and `step` read, or a function that
             returns them. JAX needs them.
@@ -115,7 +119,7 @@ def _complete(decoder):
         variables=lambda: getattr(decoder, "variables", ()),
         vocabulary_size=getattr(decoder, "vocabulary_size", None),
     )
-    for method in ("initial_state", "reorder"):
+    for method in ("initial_state", "reorder", "hidden_step", "prompt_hidden"):
         if hasattr(decoder, method):
             setattr(completed, method, getattr(decoder, method))
     return completed

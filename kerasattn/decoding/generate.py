@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from kerasattn.decoding import checks
 from kerasattn.decoding.decoder import as_decoder
 from kerasattn.decoding.strategies import as_strategy
 from kerasattn.ops.compiled import compiled
@@ -20,9 +21,10 @@ class Generated(typing.NamedTuple):
     Attributes:
         token_ids: (batch, max_new_tokens) int32.
         scores: (batch,) float32, the sum of log-probabilities; divided by
-            (generated tokens ** length_penalty) for `Beam`. -inf where there is no such hypothesis.
+            (generated tokens ** length_penalty) for `Beam` and `Exhaustive`, which add up what
+            processors made of them. -inf where there is no such hypothesis.
         log_probs: (batch, max_new_tokens) float32, one a token, 0 at padding. They are the model's
-            own: before bans, temperature, top-k and top-p.
+            own: before processors, bans, temperature, top-k and top-p.
 
     Example:
     >>> from keras import ops
@@ -48,11 +50,16 @@ def generate(
     max_new_tokens,
     end_id=None,
     pad_id=0,
+    stop=(),
+    processors=(),
     banned=(),
+    forced=None,
     min_new_tokens=0,
+    history=None,
     limits=None,
     seed=None,
     return_scores=False,
+    stream=False,
     jit=True,
 ):
     """Generates tokens for a batch of inputs in one compiled loop with caches.
@@ -65,20 +72,31 @@ def generate(
             `step(token_ids, index, state) -> (logits, state)`.
         inputs: nest of tensors with the batch as first axis, for `decoder.initial_state`; for a
             function it is the first state.
-        strategy: `Greedy()` (the default), `Sampling(...)` or `Beam(...)`.
+        strategy: `Greedy()` (the default), `Sampling(...)`, `Contrastive(...)`, `Beam(...)` or
+            `Exhaustive(...)`.
         start_ids: ints (batch,), the tokens fed first; they are not part of the result. The last
             tokens of the prompts, or each row's [CLS].
         max_new_tokens: int >= 0.
         end_id: int, several ints, or None: tokens that end a row. The end token is part of the
             result.
         pad_id: int, what stands after the end.
+        stop: list of sequences of ints, or for each row such a list: a row ends with any of them,
+            which is part of the result.
+        processors: list of `Processor`s, such as `RepetitionPenalty`, `NoRepeatNgram` and
+            `AllowedTokens`, applied in this order.
         banned: ints, tokens that are never generated.
-        min_new_tokens: int, the end token is not chosen before so many other tokens.
+        forced: ints (n,) or (batch, n), the first tokens, where -1 leaves the choice; or None.
+        min_new_tokens: int, the end token is not chosen before so many other tokens, nor does a
+            stop sequence end a row.
+        history: ints (batch, n) that processors take as written before, -1 where there is none; by
+            default start_ids.
         limits: ints (batch,) or None, the most tokens of each row: generation simply stops there.
         seed: int >= 0, ints (batch,), or None for a fresh one. Row i of a batch draws from
             `numpy.random.default_rng([seed, i])`, or from `default_rng(seed[i])`, one number a
             token, so that a row's result does not depend on the others.
         return_scores: bool, whether to return `Generated` rather than the token ids alone.
+        stream: bool, whether to return an iterator of the tokens of each step, numpy int32
+            (batch,), as they come, pad_id where a row is done; of strategies of one path.
         jit: bool, compile with XLA on TensorFlow.
 
     Shapes:
@@ -94,28 +112,42 @@ def generate(
     ...     return 9.0 * ops.one_hot(token_ids + 1, 10), state
     >>> decoding.generate(count, (), start_ids=[2, 6], max_new_tokens=4, end_id=8).tolist()
     [[3, 4, 5, 6], [7, 8, 0, 0]]
+    >>> [tokens.tolist() for tokens in decoding.generate(
+    ...     count, (), start_ids=[2, 6], max_new_tokens=4, stop=[[4, 5]], stream=True)]
+    [[3, 7], [4, 8], [5, 9], [0, 0]]
     """
     decoder, strategy = as_decoder(decoder), as_strategy(strategy)
-    start_ids = _ids("start_ids", start_ids, decoder.vocabulary_size)
+    vocabulary_size, processors = decoder.vocabulary_size, tuple(processors)
+    start_ids = checks.ids("start_ids", start_ids, vocabulary_size)
     batch = len(start_ids)
-    inputs = keras.tree.map_structure(lambda leaf: _leaf(leaf, batch), inputs)
+    inputs = keras.tree.map_structure(lambda leaf: checks.leaf(leaf, batch), inputs)
     request = make_request(
         strategy,
         start_ids=start_ids,
         max_new_tokens=max_new_tokens,
-        end_ids=_ids("end_id", [] if end_id is None else end_id, decoder.vocabulary_size),
-        pad_id=_ids("pad_id", pad_id, decoder.vocabulary_size)[0],
-        banned_ids=np.unique(_ids("banned", banned, decoder.vocabulary_size)),
+        end_ids=checks.ids("end_id", [] if end_id is None else end_id, vocabulary_size),
+        pad_id=checks.ids("pad_id", pad_id, vocabulary_size)[0],
+        stop_ids=checks.stop_ids(stop, batch, vocabulary_size),
+        processors=processors,
+        banned_ids=np.unique(checks.ids("banned", banned, vocabulary_size)),
+        forced_ids=checks.forced_ids(forced, batch, vocabulary_size),
         min_new_tokens=min_new_tokens,
-        limits=_limits(limits, batch, max_new_tokens),
+        history=checks.history(history, start_ids, vocabulary_size) if processors else None,
+        limits=checks.limits(limits, batch, max_new_tokens),
     )
     if strategy.needs_uniforms:
         request["uniforms"] = draw_uniforms(seed, batch, max_new_tokens)
+    if stream:
+        return _stream(decoder, strategy, processors, inputs, request, max_new_tokens, jit)
     if batch == 0 or max_new_tokens == 0:
         result = _nothing(batch, strategy, max_new_tokens, request["pad_id"])
     else:
-        call = _compiled_loop(decoder, strategy, max_new_tokens, jit)
-        result = call(*_pad_batch(inputs, request, batch))
+
+        def run(inputs, request):
+            return strategy.decode(decoder, inputs, request, max_new_tokens, processors)
+
+        call = compiled_on(decoder, _key(strategy, processors, max_new_tokens, jit), run, jit)
+        result = call(*pad_batch(inputs, request, batch))
         result = Generated(*(ops.convert_to_numpy(x)[:batch] for x in result))
     return result if return_scores else result.token_ids
 
@@ -127,14 +159,19 @@ def make_request(
     max_new_tokens,
     end_ids=(),
     pad_id=0,
+    stop_ids=None,
+    processors=(),
     banned_ids=(),
+    forced_ids=None,
     min_new_tokens=0,
+    history=None,
     limits=None,
 ):
     """The dict of tensors that `strategy.decode(decoder, inputs, request, max_new_tokens)` takes.
 
     Use both inside a graph of your own, as an exported function does; `Sampling` needs `uniforms`
-    (batch, max_new_tokens) in it besides. See `generate` for the arguments.
+    (batch, max_new_tokens) in it besides. See `generate` for the arguments; stop_ids are (batch or
+    1, sequences, length), filled up in front by -1, forced_ids (batch or 1, n).
 
     Example:
     >>> import numpy as np
@@ -150,10 +187,14 @@ def make_request(
         "start_ids": start_ids,
         "limits": limits,
         "end_ids": np.asarray(end_ids, "int32").reshape(-1),
+        "stop_ids": np.zeros((1, 0, 0), "int32") if stop_ids is None else stop_ids,
         "banned_ids": np.asarray(banned_ids, "int32").reshape(-1),
+        "forced_ids": np.zeros((1, 0), "int32") if forced_ids is None else forced_ids,
+        "history": start_ids[:, None] if history is None else history,
         "pad_id": np.asarray(pad_id, "int32"),
         "min_new_tokens": np.asarray(min_new_tokens, "int32"),
         "parameters": strategy.parameters(),
+        "processors": [processor.parameters() for processor in processors],
     }
 
 
@@ -180,23 +221,53 @@ def draw_uniforms(seed, batch, steps):
     return np.stack(draws) if draws else np.zeros((0, steps), "float32")
 
 
-def _compiled_loop(decoder, strategy, max_new_tokens, jit):
-    loops = vars(decoder).setdefault("_compiled_loops", {})
-    key = (*strategy.signature(), max_new_tokens, jit)
-    if key not in loops:
+def _stream(decoder, strategy, processors, inputs, request, max_new_tokens, jit):
+    """An iterator of the tokens of each step: the loop's step is compiled, the loop is Python's."""
+    if not hasattr(strategy, "path"):
+        raise ValueError(
+            f"stream=True needs a strategy that keeps what it chose, such as Greedy(); got "
+            f"{strategy}, which knows its result at the end only."
+        )
 
-        def run(inputs, request):
-            return strategy.decode(decoder, inputs, request, max_new_tokens)
+    def steps():
+        batch = len(request["start_ids"])
+        if batch == 0 or max_new_tokens == 0:
+            return
+        path = strategy.path(decoder, max_new_tokens, processors)
+        key = _key(strategy, processors, max_new_tokens, jit)
+        start = compiled_on(decoder, (*key, "start"), path.start, jit)
+        advance = compiled_on(decoder, (*key, "advance"), path.advance, jit)
+        padded_inputs, padded = pad_batch(inputs, request, batch)
+        carry = start(padded_inputs, padded)
+        for _ in range(max_new_tokens):
+            if np.all(ops.convert_to_numpy(carry["done"])):
+                return
+            carry = advance(carry, padded)
+            yield ops.convert_to_numpy(carry["tokens"])[:batch]
+
+    return steps()
+
+
+def _key(strategy, processors, max_new_tokens, jit):
+    """What a compiled loop depends on, beside shapes."""
+    signatures = tuple(processor.signature() for processor in processors)
+    return (*strategy.signature(), signatures, max_new_tokens, jit)
+
+
+def compiled_on(decoder, key, function, jit):
+    """The function, compiled, or that which was compiled for the same key; kept on the decoder."""
+    loops = vars(decoder).setdefault("_compiled_loops", {})
+    if key not in loops:
 
         def variables():
             found = decoder.variables
             return list(found() if callable(found) else found)
 
-        loops[key] = compiled(run, variables, jit)
+        loops[key] = compiled(function, variables, jit)
     return loops[key]
 
 
-def _pad_batch(inputs, request, batch):
+def pad_batch(inputs, request, batch):
     """Rounds the batch up to a power of two with copies of row 0 that are done from the start."""
     more = (1 << (batch - 1).bit_length()) - batch
     if not more:
@@ -205,9 +276,13 @@ def _pad_batch(inputs, request, batch):
     def pad(leaf):
         return ops.concatenate([leaf, ops.repeat(leaf[:1], more, axis=0)], axis=0)
 
-    rows = {"start_ids", "uniforms"} & set(request)
-    request = {**request, **{key: np.pad(request[key], _after(request[key], more)) for key in rows}}
-    request["limits"] = np.pad(request["limits"], (0, more))
+    names = {"start_ids", "uniforms", "history", "forced_ids", "stop_ids"} & set(request)
+    rows = {name for name in names if len(request[name]) == batch}  # of 1 row: for all
+    request = {
+        **request,
+        **{name: np.pad(request[name], _after(request[name], more)) for name in rows},
+        "limits": np.pad(request["limits"], (0, more)),
+    }
     return keras.tree.map_structure(pad, inputs), request
 
 
@@ -220,39 +295,3 @@ def _nothing(batch, strategy, max_new_tokens, pad_id):
     shape = (batch,) if several == 1 else (batch, several)
     token_ids = np.full((*shape, max_new_tokens), pad_id, "int32")
     return Generated(token_ids, np.zeros(shape, "float32"), np.zeros(token_ids.shape, "float32"))
-
-
-def _ids(name, ids, vocabulary_size):
-    array = np.asarray(ids).reshape(-1)
-    if array.size and array.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be integers, got {array.dtype}.")
-    top = np.inf if vocabulary_size is None else vocabulary_size
-    wrong = array[(array < 0) | (array >= top)]
-    if wrong.size:
-        raise ValueError(
-            f"{name} must be in [0, {top}), the ids of the vocabulary; got {wrong[:5].tolist()}."
-        )
-    return array.astype("int32")
-
-
-def _limits(limits, batch, max_new_tokens):
-    if not isinstance(max_new_tokens, numbers.Integral) or max_new_tokens < 0:
-        raise ValueError(f"max_new_tokens must be an int, not negative, got {max_new_tokens!r}.")
-    if limits is None:
-        return np.full((batch,), max_new_tokens, "int32")
-    limits = _ids("limits", limits, None)
-    if limits.shape != (batch,):
-        raise ValueError(f"limits must be one int for each of {batch} rows, got {limits.shape}.")
-    return np.minimum(limits, max_new_tokens).astype("int32")
-
-
-def _leaf(leaf, batch):
-    if isinstance(leaf, np.ndarray) and leaf.dtype in ("float64", "int64"):
-        leaf = leaf.astype(leaf.dtype.kind + "4")  # what numpy makes by default, JAX does not know
-    leaf = ops.convert_to_tensor(leaf)
-    if not leaf.shape or leaf.shape[0] != batch:
-        raise ValueError(
-            f"Every tensor of inputs must have the batch as first axis, {batch} as start_ids has; "
-            f"got shape {tuple(leaf.shape)}."
-        )
-    return leaf

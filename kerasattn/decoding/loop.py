@@ -4,56 +4,139 @@ import keras
 import numpy as np
 from keras import ops
 
+from kerasattn.decoding.constraints import is_end, process
 
-def decode_one_path(decoder, inputs, request, max_new_tokens, choose):
+
+class OnePath:
     """Feeds and chooses tokens until every row is done; pure, to be compiled.
+
+    What goes from step to step is a dict: `index`, `tokens` (batch,), `done` (batch,), `new_ids`
+    and `log_probs` (batch, max_new_tokens), and the decoder's `state`.
 
     Args:
         decoder: a `Decoder`.
-        inputs: what its `initial_state` takes.
-        request: dict of tensors, see `generate.make_request`.
-        max_new_tokens: int >= 1.
         choose: function (logits (batch, vocabulary) float32, uniform (batch,) or None, parameters)
             -> token_ids (batch,) int32.
-
-    Returns:
-        token_ids (batch, max_new_tokens) int32, scores (batch,), log_probs (batch, max_new_tokens).
+        max_new_tokens: int >= 1.
+        processors: tuple of `Processor`s.
     """
-    tokens = request["start_ids"]
-    limits = request["limits"]
-    new_ids = ops.zeros_like(limits)[:, None] + ops.full((1, max_new_tokens), 1, "int32")
-    new_ids = new_ids * request["pad_id"]  # (batch, max_new_tokens)
-    log_probs = ops.cast(ops.zeros_like(new_ids), "float32")
-    steps = np.arange(max_new_tokens, dtype="int32")
 
-    def body(index, tokens, done, new_ids, log_probs, state):
-        logits, state = take_step(decoder, tokens, index, state)  # (batch, vocabulary)
-        allowed = ops.where(blocked(request, index, logits.shape[-1]), -np.inf, logits)
+    def __init__(self, decoder, choose, max_new_tokens, processors=()):
+        self.decoder = decoder
+        self.choose = choose
+        self.max_new_tokens = max_new_tokens
+        self.processors = processors
+
+    def decode(self, inputs, request):
+        """From inputs and a request, see `generate.make_request`, to what `result` returns."""
+        advance = lambda carry: (self.advance(carry, request),)
+        (carry,) = ops.while_loop(self.running, advance, (self.start(inputs, request),))
+        return self.result(carry)
+
+    def start(self, inputs, request):
+        """The carry before the first token."""
+        state = self.decoder.initial_state(inputs, self.max_new_tokens)
+        return {**self.nothing_yet(request), "state": state}
+
+    def nothing_yet(self, request):
+        """The carry without a state."""
+        limits = request["limits"]
+        none = ops.zeros_like(limits)[:, None] + np.zeros((1, self.max_new_tokens), "int32")
+        return {
+            "index": ops.convert_to_tensor(0, "int32"),
+            "tokens": request["start_ids"],
+            "done": limits <= 0,
+            "new_ids": none + request["pad_id"],  # (batch, max_new_tokens)
+            "log_probs": ops.cast(none, "float32"),
+        }
+
+    def running(self, carry):
+        """Whether there is a step to take."""
+        left = carry["index"] < self.max_new_tokens
+        return ops.logical_and(left, ops.logical_not(ops.all(carry["done"])))
+
+    def advance(self, carry, request):
+        """One more token a row."""
+        index = carry["index"]
+        logits, state = take_step(self.decoder, carry["tokens"], index, carry["state"])
+        allowed = process(logits, carry["new_ids"], index, request, self.processors)
         uniform = None
         if "uniforms" in request:
             uniform = ops.take(request["uniforms"], index, axis=1)  # (batch,)
-        tokens = choose(allowed, uniform, request["parameters"])
+        tokens = self.choose(allowed, uniform, request["parameters"])
+        return {**self.write(carry, tokens, logits, allowed, request), "state": state}
+
+    def write(self, carry, tokens, logits, allowed, request):
+        """The carry with one more token, the state left as it is."""
+        index = carry["index"]
+        done = carry["done"] | ~ops.any(allowed > -np.inf, axis=-1)  # nothing may follow
         tokens = ops.where(done, request["pad_id"], tokens)
-        log_prob = token_log_probs(logits, tokens)
-        now = ops.equal(steps, index)[None]  # (1, max_new_tokens)
-        new_ids = ops.where(now, tokens[:, None], new_ids)
-        log_probs = ops.where(ops.logical_and(now, ~done[:, None]), log_prob[:, None], log_probs)
-        done = done | is_in(tokens, request["end_ids"]) | (index + 1 >= limits)
-        return index + 1, tokens, done, new_ids, log_probs, state
+        log_prob = ops.where(done, 0.0, token_log_probs(logits, tokens))
+        now = ops.equal(np.arange(self.max_new_tokens, dtype="int32"), index)[None]
+        new_ids = ops.where(now, tokens[:, None], carry["new_ids"])
+        ends = is_end(new_ids, index, request) | (index + 1 >= request["limits"])
+        return {
+            **carry,
+            "index": index + 1,
+            "tokens": tokens,
+            "done": done | ends,
+            "new_ids": new_ids,
+            "log_probs": ops.where(now, log_prob[:, None], carry["log_probs"]),
+        }
 
-    def running(index, tokens, done, *rest):
-        return ops.logical_and(index < max_new_tokens, ops.logical_not(ops.all(done)))
+    def result(self, carry):
+        """token_ids (batch, max_new_tokens) int32, scores (batch,), log_probs as token_ids."""
+        return carry["new_ids"], ops.sum(carry["log_probs"], axis=-1), carry["log_probs"]
 
-    index = ops.convert_to_tensor(0, "int32")
-    state = decoder.initial_state(inputs, max_new_tokens)
-    carry = (index, tokens, limits <= 0, new_ids, log_probs, state)
-    _, _, _, new_ids, log_probs, _ = ops.while_loop(running, body, carry)
-    return new_ids, ops.sum(log_probs, axis=-1), log_probs
+
+def follow(decoder, state, start_ids, token_ids, adjust):
+    """Feeds given tokens and tells what each was worth.
+
+    Args:
+        decoder: a `Decoder`.
+        state: its first state.
+        start_ids: int32 (rows,).
+        token_ids: int32 (rows, steps).
+        adjust: function (log-probabilities (rows, vocabulary), index) -> the same, changed.
+
+    Returns:
+        The model's own log-probabilities and the adjusted ones, both (rows, steps) float32.
+    """
+    steps = np.arange(token_ids.shape[1], dtype="int32")
+    nothing = ops.cast(ops.zeros_like(token_ids), "float32")
+
+    def body(index, tokens, own, adjusted, state):
+        logits, state = take_step(decoder, tokens, index, state)
+        log_probs = ops.log_softmax(logits, axis=-1)
+        tokens, now = ops.take(token_ids, index, axis=1), ops.equal(steps, index)[None]
+
+        def put(values, log_probs):
+            chosen = ops.take_along_axis(log_probs, tokens[:, None], axis=-1)
+            return ops.where(now, chosen, values)
+
+        adjusted = put(adjusted, adjust(log_probs, index))
+        return index + 1, tokens, put(own, log_probs), adjusted, state
+
+    carry = (ops.convert_to_tensor(0, "int32"), start_ids, nothing, nothing, state)
+    return ops.while_loop(lambda index, *rest: index < len(steps), body, carry)[2:4]
+
+
+def repeat_state(state, times):
+    """The state with each row `times`, one after the other."""
+    if times == 1:
+        return state
+    return keras.tree.map_structure(lambda leaf: ops.repeat(leaf, times, axis=0), state)
 
 
 def take_step(decoder, tokens, index, state):
     """One step of the decoder: float32 logits, and a state that is checked against the last."""
     logits, new_state = decoder.step(tokens, index, state)
+    check_step(logits, state, new_state)
+    return ops.cast(logits, "float32"), new_state
+
+
+def check_step(logits, state, new_state):
+    """Refuses what a loop cannot go on with."""
     if len(logits.shape) != 2:
         raise ValueError(f"step() must return logits (batch, vocabulary), got {logits.shape}.")
     keras.tree.assert_same_structure(state, new_state)
@@ -65,27 +148,6 @@ def take_step(decoder, tokens, index, state):
                 f"{number} was {old.dtype} {tuple(old.shape)} and became {new.dtype} "
                 f"{tuple(new.shape)}. Preallocate caches in initial_state()."
             )
-    return ops.cast(logits, "float32"), new_state
-
-
-def blocked(request, index, vocabulary):
-    """Tokens that may not be chosen now: banned ones, and the end before min_new_tokens.
-
-    -> (1, vocabulary) bool.
-    """
-    if request["banned_ids"].shape[0] >= vocabulary:
-        raise ValueError(f"banned leaves none of the {vocabulary} tokens to choose from.")
-    ids = ops.arange(vocabulary, dtype="int32")
-    early = ops.logical_and(is_in(ids, request["end_ids"]), index < request["min_new_tokens"])
-    # Not by comparing all with all: there may be as many banned ones as tokens.
-    banned = request["banned_ids"]
-    count = ops.scatter(banned[:, None], ops.ones_like(banned), (vocabulary,))
-    return ops.logical_or(count > 0, early)[None]
-
-
-def is_in(ids, some):
-    """Whether each of ids (n,) is among some (m,): (n,) bool."""
-    return ops.any(ops.equal(ids[:, None], some[None]), axis=-1)
 
 
 def token_log_probs(logits, tokens):

@@ -1,8 +1,7 @@
 """A SavedModel that turns strings into latents and latents into strings."""
 
-from pathlib import Path
-
 from kerasattn import decoding
+from kerasattn.export.saving import make_folder, save_functions
 
 
 def export_latent_text(model, folder, strategy=None):
@@ -54,11 +53,7 @@ def export_latent_text(model, folder, strategy=None):
         raise ValueError("Strings need a tokenizer: build the model with tokenizer=...")
     if strategy.needs_uniforms:
         raise ValueError(f"A SavedModel takes Greedy() or Beam(...), got {strategy}.")
-    folder = Path(folder)
-    try:  # before the work
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"The folder {folder} can't be made: {error.strerror}.") from None
+    folder = make_folder(folder)
     decoder = decoding.decoder.as_decoder(model)
 
     def encode(text):
@@ -85,26 +80,5 @@ def export_latent_text(model, folder, strategy=None):
     latents = [tf.TensorSpec([None, *model.latent_shape], tf.float32, name="latents")]
     if model.length == "conditioned":
         latents.append(tf.TensorSpec([None], tf.int32, name="lengths"))
-    module = tf.Module()
-    # The variables alone: the Keras objects around them are not needed where it is loaded.
-    module.values = [variable.value for variable in model.variables]
-    module.encode = tf.function(encode, input_signature=[text], autograph=False)
-    module.decode = tf.function(decode, input_signature=latents, autograph=False)
-    signatures = {
-        "encode": _named(module.encode, "latents", [text]),
-        "decode": _named(module.decode, "text", latents),
-    }
-    try:
-        tf.saved_model.save(module, str(folder), signatures)
-    except (OSError, tf.errors.OpError) as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(f"The SavedModel {folder} can't be written: {reason}") from None
-
-
-def _named(function, output, specs):
-    """The function as a signature, whose output has a name."""
-    import tensorflow as tf
-
-    return tf.function(
-        lambda *inputs: {output: function(*inputs)}, input_signature=specs, autograph=False
-    )
+    functions = {"encode": (encode, [text], "latents"), "decode": (decode, latents, "text")}
+    save_functions(model, folder, functions)

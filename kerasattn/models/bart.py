@@ -185,6 +185,7 @@ class BART(EncoderDecoder):
             embed=embed,
             blocks=decoder_blocks,
             biases=lambda *_: (None, None),
+            normalize=lambda x: x,
             finish=head,
         )
         self.max_positions = max_length

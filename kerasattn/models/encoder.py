@@ -3,10 +3,11 @@
 from keras import ops
 
 from kerasattn.models.base import BaseModel
+from kerasattn.models.encoder_writing import EncoderWriting
 from kerasattn.training.losses import binary_loss, label_loss, squared_loss
 
 
-class Encoder(BaseModel):
+class Encoder(EncoderWriting, BaseModel):
     """A model that reads text, with heads on its last hidden vectors.
 
     Args:
@@ -29,7 +30,7 @@ class Encoder(BaseModel):
             self._id_ranges["position_ids"] = config["max_length"]
         self._hidden = hidden
         self.application, self.pad_id = config["application"], config["pad_id"]
-        self.max_positions = max_positions
+        self.vocabulary_size, self.max_positions = config["vocabulary_size"], max_positions
 
     def _check_inputs(self, inputs):
         checked = super()._check_inputs(inputs)

@@ -6,7 +6,14 @@ from keras import ops
 
 from kerasattn import decoding, layers
 from kerasattn.models.base import BaseModel
-from kerasattn.models.language_model import check_length, read_ids, to_bucket, writing_options
+from kerasattn.models.writing import (
+    check_count,
+    check_length,
+    fed_tokens,
+    read_ids,
+    to_bucket,
+    writing_options,
+)
 from kerasattn.ops import masks
 from kerasattn.training.losses import label_loss
 
@@ -19,13 +26,15 @@ class EncoderDecoder(BaseModel):
         self._parts: namespace of the parts that the constructor ran, to be run again for writing:
             `read(token_ids, real)`, the encoder's hidden vectors, layer by layer;
             `embed(decoder_token_ids, position_ids)`, the list `blocks` of the decoder,
-            `biases(x, keys, context, position_ids)`, of its self- and cross-attention or None, and
-            `finish(x)`, which gives logits (None without a head).
+            `biases(x, keys, context, position_ids)`, of its self- and cross-attention or None,
+            `normalize(x)`, which gives the last hidden vectors, and `finish(x)`, which gives
+            logits (None without a head).
         self.vocabulary_size: int;
         self.max_positions: int, the rows of its position tables, or None for no limit;
         self.pad_id, self.start_id, self.end_id: int; end_id may be several or None.
 
-    The step interface of `kerasattn.decoding` is `initial_state`, `step` and `reorder`.
+    The step interface of `kerasattn.decoding` is `initial_state`, `step`, `hidden_step` and
+    `reorder`.
     """
 
     max_positions = None
@@ -80,7 +89,7 @@ class EncoderDecoder(BaseModel):
 
         Args:
             token_ids: int (batch, length), what is read.
-            strategy: of `kerasattn.decoding`: `Greedy()` by default, `Sampling(...)`, `Beam(...)`.
+            strategy: of `kerasattn.decoding`, such as `Sampling(...)`; `Greedy()` by default.
             max_new_tokens: int >= 0.
             padding_mask: bool (batch, length), True = real token; by default token_ids != pad_id.
             **options: of `decoding.generate`. `end_id` is by default the model's own, None for no
@@ -93,26 +102,47 @@ class EncoderDecoder(BaseModel):
         Raises:
             ValueError: for ids out of range, or more tokens than the model has positions for.
         """
-        if self._parts.finish is None:
-            raise ValueError(f"{self.name} has no head to write with: build it with_head=True.")
         token_ids, real = read_ids("token_ids", token_ids, padding_mask, self)
-        check_length("token_ids", token_ids, self.max_positions)
-        if self.max_positions is not None and max_new_tokens > self.max_positions:
-            raise ValueError(
-                f"{self.name} has {self.max_positions} positions, got max_new_tokens = "
-                f"{max_new_tokens}."
-            )
+        self.check_writes(token_ids.shape[1], strategy, max_new_tokens)
         length = token_ids.shape[1]
         width = min(to_bucket(max(length, 1)), self.max_positions or np.inf)
         more = ((0, 0), (0, int(width) - length))
-        options = {"start_ids": np.full(len(token_ids), self.start_id, "int32"), **options}
+        inputs, start_ids = self.writing_inputs(np.pad(token_ids, more), np.pad(real, more))
+        options = {"start_ids": start_ids, **options}
         return decoding.generate(
             self,
-            {"token_ids": np.pad(token_ids, more), "padding_mask": np.pad(real, more)},
+            inputs,
             strategy,
             max_new_tokens=max_new_tokens,
             **writing_options(self, options),
         )
+
+    def check_writes(self, num_read, strategy, max_new_tokens):
+        """Refuses to write without a head, or without positions for that.
+
+        Args:
+            num_read: int, the tokens of the longest text.
+            strategy, max_new_tokens: as those of `generate`.
+        """
+        if self._parts.finish is None:
+            raise ValueError(f"{self.name} has no head to write with: build it with_head=True.")
+        check_count("token_ids", num_read, self.max_positions)
+        fed = fed_tokens(strategy, max_new_tokens) + 1
+        if self.max_positions is not None and fed > self.max_positions:
+            raise ValueError(
+                f"{self.name} has {self.max_positions} positions, got max_new_tokens = "
+                f"{max_new_tokens}."
+            )
+
+    def writing_inputs(self, token_ids, real):
+        """What `decoding.generate` takes for texts: the inputs, and start_ids (batch,).
+
+        Args:
+            token_ids: int (batch, length), what is read.
+            real: bool (batch, length), where it is real.
+        """
+        start_ids = ops.full_like(token_ids[:, 0], self.start_id)
+        return {"token_ids": token_ids, "padding_mask": real}, start_ids
 
     def initial_state(self, inputs, max_new_tokens):
         """Room for the decoder's keys and values, and those of what was read.
@@ -123,7 +153,7 @@ class EncoderDecoder(BaseModel):
         """
         context = self._parts.read(inputs["token_ids"], inputs["padding_mask"])[-1]
         attentions = [block.cross_attention for block in self._parts.blocks]
-        batch = context.shape[0]
+        batch = ops.shape(context)[0]
         return {
             "caches": [
                 block.self_attention.empty_cache(batch, max_new_tokens)
@@ -135,6 +165,11 @@ class EncoderDecoder(BaseModel):
 
     def step(self, token_ids, index, state):
         """Feeds one token a row: (logits (batch, vocabulary_size), the state after it)."""
+        logits, _, state = self.hidden_step(token_ids, index, state)
+        return logits, state
+
+    def hidden_step(self, token_ids, index, state):
+        """As `step`: (logits, the token's last hidden vector (batch, hidden), the state)."""
         position_ids = ops.reshape(index, (1, 1))
         x = self._parts.embed(token_ids[:, None], position_ids)  # (batch, 1, hidden)
         room = state["caches"][0][0][..., 0, 0]  # (batch, max_new_tokens), for its length
@@ -153,7 +188,8 @@ class EncoderDecoder(BaseModel):
                 context_bias=context_bias,
             )
             caches.append(cache)
-        return self._parts.finish(x)[:, 0], {**state, "caches": caches}
+        state = {**state, "caches": caches}
+        return self._parts.finish(x)[:, 0], self._parts.normalize(x)[:, 0], state
 
     def reorder(self, state, rows):
         """The state of other beams of the same texts: what was read is the same for all."""

@@ -159,5 +159,6 @@ class GPT2(LanguageModel):
 
         # === Config ===
         finish = head and (lambda x: head(normalize(x)))
-        self._keep(config, policy, hidden, embed=embed, blocks=blocks, finish=finish)
+        parts = dict(embed=embed, blocks=blocks, normalize=normalize, finish=finish)
+        self._keep(config, policy, hidden, **parts)
         self.max_positions = max_length

@@ -145,5 +145,6 @@ class Llama(LanguageModel):
             hidden,
             embed=lambda token_ids, position_ids: embed(token_ids),
             blocks=blocks,
+            normalize=final_norm,
             finish=head and (lambda x: head(final_norm(x))),
         )

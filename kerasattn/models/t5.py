@@ -262,6 +262,7 @@ class T5(EncoderDecoder):
             embed=embed,
             blocks=decoder_blocks,
             biases=biases,
+            normalize=decoder_norm,
             finish=head and (lambda x: logits(decoder_norm(x))),
         )
         self._form = self.formats[0 if gated else 2]  # that it is saved in

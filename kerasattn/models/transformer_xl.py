@@ -200,7 +200,7 @@ class TransformerXL(LanguageModel):
         token_ids, real = inputs["token_ids"], ops.cast(inputs["padding_mask"], "bool")
         if not token_ids.shape[1]:
             shape = (self._config["num_layers"], self._config["memory_length"])
-            shape = (token_ids.shape[0], *shape, self._config["hidden_dim"])
+            shape = (ops.shape(token_ids)[0], *shape, self._config["hidden_dim"])
             return {"memories": ops.zeros(shape, self._hidden[0].dtype)}
         # Padding goes behind the prompts: distances count all that stands between.
         length = token_ids.shape[1]
@@ -214,7 +214,13 @@ class TransformerXL(LanguageModel):
 
     def step(self, token_ids, index, state):
         """Feeds one token a row: (log-probabilities (batch, vocabulary_size), the state after)."""
+        logits, _, state = self.hidden_step(token_ids, index, state)
+        return logits, state
+
+    def hidden_step(self, token_ids, index, state):
+        """As `step`: (log-probabilities, the token's hidden vector (batch, hidden), the state)."""
         token_ids = token_ids[:, None]
         inputs = {"token_ids": token_ids, "padding_mask": ops.ones_like(token_ids, "bool")}
         outputs = self({**inputs, "memories": state["memories"]}, training=False)
-        return outputs["lm_logits"][:, 0], {"memories": outputs["memories"]}
+        memories = {"memories": outputs["memories"]}
+        return outputs["lm_logits"][:, 0], outputs["hidden"][:, 0], memories

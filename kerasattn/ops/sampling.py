@@ -1,4 +1,4 @@
-"""Choosing a token from logits: the kept set of top-k and top-p, and an inverse-transform draw.
+"""Choosing a token from logits: the kept set of top-k, top-p, min-p; an inverse-transform draw.
 
 Everything is computed in float32 and deterministic: the random number is an argument.
 """
@@ -10,8 +10,8 @@ import numpy as np
 from keras import backend, ops
 
 
-def kept_tokens(logits, top_k=None, top_p=None):
-    """The tokens that top-k and top-p sampling keep, a boolean of the logits' shape.
+def kept_tokens(logits, top_k=None, top_p=None, min_p=None):
+    """The tokens that top-k, top-p and min-p sampling keep, a boolean of the logits' shape.
 
     Top-p keeps the smallest set of most probable tokens whose probability reaches `top_p`, never
     less than the best token; with `top_k` given too, probabilities are those among the k kept.
@@ -21,12 +21,14 @@ def kept_tokens(logits, top_k=None, top_p=None):
         logits: float tensor (..., vocabulary).
         top_k: int >= 1 or None; more than the vocabulary keeps all.
         top_p: float or scalar tensor in [0, 1], or None. 0 keeps the best token, 1 keeps all.
+        min_p: float or scalar tensor in [0, 1], or None. Keeps the tokens that are at least so many
+            times as probable as the best one: 0 keeps all, 1 the best and its equals.
 
     Shapes:
         (..., vocabulary) -> (..., vocabulary) bool.
 
     Raises:
-        ValueError: if top_k is below 1 or top_p, given as a number, outside [0, 1].
+        ValueError: if top_k is below 1, or top_p or min_p, given as numbers, outside [0, 1].
 
     Example:
         >>> import numpy as np
@@ -35,10 +37,12 @@ def kept_tokens(logits, top_k=None, top_p=None):
         >>> np.asarray(sampling.kept_tokens(logits, top_p=0.9)).astype(int).tolist()
         [[1, 1, 1, 0]]
 
-    Source: https://arxiv.org/abs/1904.09751, equation 2.
+    Source: https://arxiv.org/abs/1904.09751, equation 2; min-p https://arxiv.org/abs/2407.01082,
+    section 3.
     """
     check_top_k(top_k)
     check_top_p(top_p)
+    check_min_p(min_p)
     rounding = max(_epsilon(backend.standardize_dtype(logits.dtype)), 1e-6)
     logits = ops.cast(logits, "float32")
     kept = ops.ones_like(logits, dtype="bool")
@@ -49,17 +53,20 @@ def kept_tokens(logits, top_k=None, top_p=None):
         top_p = ops.cast(top_p, "float32")
         target = ops.where(top_p >= 1, np.inf, ops.maximum(top_p - rounding, 1e-9))
         kept = ops.logical_and(kept, _best(logits, ops.softmax(logits, axis=-1), target))
+    if min_p is not None:
+        share = ops.exp(logits - ops.max(logits, axis=-1, keepdims=True))  # of the best one
+        kept = ops.logical_and(kept, share >= ops.cast(min_p, "float32") * (1 - rounding))
     return kept
 
 
-def filter_logits(logits, top_k=None, top_p=None):
-    """Logits in float32 with -inf for all tokens that top-k and top-p leave out.
+def filter_logits(logits, top_k=None, top_p=None, min_p=None):
+    """Logits in float32 with -inf for all tokens that top-k, top-p and min-p leave out.
 
     See `kept_tokens` for arguments, shapes and errors.
     """
-    if top_k is None and top_p is None:
+    if top_k is None and top_p is None and min_p is None:
         return ops.cast(logits, "float32")
-    kept = kept_tokens(logits, top_k, top_p)
+    kept = kept_tokens(logits, top_k, top_p, min_p)
     return ops.where(kept, ops.cast(logits, "float32"), -np.inf)
 
 
@@ -104,6 +111,11 @@ def check_top_k(top_k):
 def check_top_p(top_p):
     if isinstance(top_p, (int, float)) and not 0 <= top_p <= 1:
         raise ValueError(f"top_p must be in [0, 1], got {top_p}. Use None to keep all tokens.")
+
+
+def check_min_p(min_p):
+    if isinstance(min_p, (int, float)) and not 0 <= min_p <= 1:
+        raise ValueError(f"min_p must be in [0, 1], got {min_p}. Use None to keep all tokens.")
 
 
 def _best(logits, weights, target):

@@ -13,6 +13,7 @@ from kerasattn.training.ngram import CharacterNGram
 from kerasattn.training.piecewise_linear import PiecewiseLinear
 from kerasattn.training.progress import Progress
 from kerasattn.training.schedules import WarmupCosine
+from kerasattn.training.text_metrics import TextMetrics
 
 __all__ = [
     "AnnealWeight",
@@ -24,6 +25,7 @@ __all__ = [
     "Progress",
     "ResumableCheckpoint",
     "StepCallback",
+    "TextMetrics",
     "WarmupCosine",
     "adapters",
     "evaluation",

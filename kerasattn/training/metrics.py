@@ -86,11 +86,56 @@ def bleu(originals, rebuilt, tokenize="char"):
     Source: https://aclanthology.org/W18-6319.
     """
     _check_pairs(originals, rebuilt)
-    try:
-        import sacrebleu
-    except ImportError:
-        raise ValueError('BLEU needs sacrebleu: pip install "kerasattn[examples]".') from None
-    return sacrebleu.corpus_bleu(rebuilt, [originals], tokenize=tokenize).score
+    return _sacrebleu().corpus_bleu(rebuilt, [originals], tokenize=tokenize).score
+
+
+def chrf(originals, rebuilt):
+    """Corpus chrF from 0 to 100, by sacrebleu: the F2 of n-grams of up to six characters.
+
+    Args:
+        originals, rebuilt: lists of str, as many of one as of the other.
+
+    Raises:
+        ValueError: if sacrebleu is not installed, or there are not as many of both.
+
+    Source: https://aclanthology.org/W15-3049.
+    """
+    _check_pairs(originals, rebuilt)
+    return _sacrebleu().corpus_chrf(rebuilt, [originals]).score
+
+
+def ngram_precision(originals, rebuilt, max_n=3, split=list):
+    """The plain mean of the precisions of 1-grams to `max_n`-grams, from 0 to 1.
+
+    The precision of n-grams is the share of those of what was rebuilt that stand in the original
+    too, each as often as there at most, over all texts; 0 where there are none. What BLEU is built
+    upon, without its geometric mean and its penalty for short texts.
+
+    Args:
+        originals, rebuilt: lists of str, as many of one as of the other.
+        max_n: int >= 1.
+        split: a function from a string to its tokens; `list` gives characters, `str.split` words.
+
+    Raises:
+        ValueError: if there are none, or not as many of both, or max_n is below 1.
+
+    Example:
+    >>> from kerasattn.training.metrics import ngram_precision
+    >>> ngram_precision(["the cat sat"], ["the cat the"], max_n=2, split=str.split)  # 2/3, 1/2
+    0.5833333333333333
+
+    Source: https://aclanthology.org/P02-1040, section 2.1.
+    """
+    _check_pairs(originals, rebuilt)
+    _check_n("max_n", max_n)
+    precisions = []
+    for n in range(1, max_n + 1):
+        found = total = 0
+        for original, text in zip(originals, rebuilt):
+            there, here = (_ngrams(split(x), n) for x in (original, text))
+            found, total = found + (here & there).total(), total + here.total()
+        precisions.append(found / max(1, total))
+    return sum(precisions) / max_n
 
 
 # === A set of strings ===
@@ -116,13 +161,36 @@ def distinct_n(texts, n=2, split=list):
 
     Source: https://arxiv.org/abs/1510.03055, section 5.
     """
-    if n < 1:
-        raise ValueError(f"n must be at least 1, got {n}.")
+    _check_n("n", n)
     grams = collections.Counter()
     for text in texts:
-        tokens = split(text)
-        grams.update(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
+        grams.update(_ngrams(split(text), n))
     return len(grams) / max(1, grams.total())
+
+
+def self_bleu(texts, tokenize="char"):
+    """The mean BLEU of each text against all others, from 0 to 100: high where texts are alike.
+
+    It takes the time of all pairs: give it some hundreds of texts.
+
+    Args:
+        texts: list of str, two or more.
+        tokenize: of sacrebleu; "char" compares characters, "13a" words.
+
+    Raises:
+        ValueError: if sacrebleu is not installed, or there are fewer than two texts.
+
+    Source: https://arxiv.org/abs/1802.01886, section 3.1.
+    """
+    if isinstance(texts, str) or len(texts) < 2:
+        raise ValueError(f"self_bleu compares two texts or more, got {texts!r}.")
+    metric = _sacrebleu().BLEU(tokenize=tokenize, effective_order=True)
+    texts = list(texts)
+    scores = [
+        metric.sentence_score(text, texts[:i] + texts[i + 1 :]).score
+        for i, text in enumerate(texts)
+    ]
+    return sum(scores) / len(scores)
 
 
 def copied(texts, corpus):
@@ -162,6 +230,24 @@ def distribution_distances(values, others):
         "total_variation": float(np.abs(difference).sum() / 2),
         "kolmogorov_smirnov": float(np.abs(np.cumsum(difference)).max()),
     }
+
+
+def _ngrams(tokens, n):
+    return collections.Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
+
+
+def _sacrebleu():
+    try:
+        import sacrebleu
+    except ImportError:
+        message = 'BLEU and chrF need sacrebleu: pip install "kerasattn[examples]".'
+        raise ValueError(message) from None
+    return sacrebleu
+
+
+def _check_n(name, n):
+    if n < 1:
+        raise ValueError(f"{name} must be at least 1, got {n}.")
 
 
 def _check_pairs(originals, rebuilt):

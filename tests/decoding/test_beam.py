@@ -1,3 +1,4 @@
+import collections
 import itertools
 
 import numpy as np
@@ -146,3 +147,115 @@ def test_equal_scores_go_by_lower_token(markov, jit):
     decoder = markov(np.zeros((1, 1, 5, 5)))
     got = search(decoder, decoding.Beam(3, 0.0, num_return=3), [1], 2, [0], jit, banned=[0])
     assert got.token_ids[0].tolist() == [[1, 1], [1, 2], [1, 3]]
+
+
+def test_finished_beams_never_change(markov):
+    """Whatever comes later, they stay with their scores, or better ones take their place."""
+    kinds = np.arange(8)
+    decoder = markov.random(31, vocabulary=4, steps=8, kinds=8, scale=1.5)
+    before = [{}] * 8
+    for steps in range(1, 8):
+        got = search(decoder, decoding.Beam(3, 0.7, num_return=3), kinds % 4, steps, kinds)
+        for row in kinds:
+            found = {strip(ids): score for ids, score in zip(got.token_ids[row], got.scores[row])}
+            for ids, score in before[row].items():
+                if ids in found:
+                    np.testing.assert_allclose(found[ids], score, rtol=1e-5)
+                else:
+                    assert min(found.values()) >= score - 1e-5
+            before[row] = {ids: score for ids, score in found.items() if ids[-1] == 0}
+    assert any(before)
+
+
+# === Every sequence ===
+
+
+def test_exhaustive_is_every_sequence(markov):
+    kinds = np.arange(4)
+    decoder = markov.random(12, vocabulary=3, steps=4, kinds=4)
+    starts = kinds % 3
+    for penalty in (-0.5, 0.0, 1.0):
+        got = search(decoder, decoding.Exhaustive(penalty, num_return=5), starts, 4, kinds)
+        for row in kinds:
+            best = exhaustive(decoder, row, starts[row], 4, penalty)[:5]
+            np.testing.assert_allclose(got.scores[row], [s for s, _ in best], rtol=1e-4)
+            assert [strip(ids) for ids in got.token_ids[row]] == [ids for _, ids in best]
+            for ids, log_probs in zip(got.token_ids[row], got.log_probs[row]):
+                ids = strip(ids)
+                own = decoder.log_probs(row, starts[row], ids)
+                np.testing.assert_allclose(log_probs[: len(ids)], own, atol=1e-5)
+                assert not log_probs[len(ids) :].any()
+
+
+def test_exhaustive_under_limits_and_beyond_its_bound(markov):
+    decoder = markov.random(5, vocabulary=3, steps=4, kinds=3)
+    kinds, starts, limits = np.arange(3), np.array([1, 2, 1]), np.array([0, 2, 3])
+    options = dict(limits=limits, banned=[1])
+    every = search(decoder, decoding.Exhaustive(num_return=3), starts, 3, kinds, **options)
+    beams = search(decoder, decoding.Beam(27, num_return=3), starts, 3, kinds, **options)
+    np.testing.assert_array_equal(every.token_ids, beams.token_ids)
+    np.testing.assert_allclose(every.scores, beams.scores, rtol=1e-5)
+    with pytest.raises(ValueError, match=r"3 \*\* 4 = 81 sequences a row, more than most = 80"):
+        search(decoder, decoding.Exhaustive(most=80), starts, 4, kinds)
+    with pytest.raises(ValueError, match="vocabulary_size"):
+        decoding.generate(
+            lambda *args: decoder.step(*args),
+            decoder.inputs([0]),
+            decoding.Exhaustive(),
+            start_ids=[0],
+            max_new_tokens=2,
+        )
+
+
+# === Groups ===
+
+
+def plain_groups(decoder, kind, start, max_new_tokens, strategy):
+    """Groups of beams with lists, where nothing ends."""
+    each = strategy.width // strategy.groups
+    groups = [[(0.0, ())] for _ in range(strategy.groups)]
+    for _ in range(max_new_tokens):
+        taken = collections.Counter()
+        for g, beams in enumerate(groups):
+            candidates = []
+            for _, ids in beams:
+                for token in range(decoder.vocabulary_size):
+                    new = (*ids, token)
+                    candidates.append((decoder.log_probs(kind, start, new).sum(), new))
+            candidates.sort(key=lambda pair: strategy.diversity * taken[pair[1][-1]] - pair[0])
+            groups[g] = candidates[:each]
+            taken.update(ids[-1] for _, ids in groups[g])
+    return groups
+
+
+def test_groups_are_diverse_as_the_plain_search(markov):
+    decoder = markov.random(4, vocabulary=5, steps=5, kinds=4, scale=1.0)
+    kinds = np.arange(4)
+    for groups, diversity in ((2, 0.0), (2, 0.7), (3, 5.0), (6, 1.0)):
+        strategy = decoding.Beam(6, 0.0, groups, groups, diversity)  # the best of each group
+        got = decoding.generate(
+            decoder,
+            decoder.inputs(kinds),
+            strategy,
+            start_ids=kinds,
+            max_new_tokens=5,
+            return_scores=True,
+            jit=False,
+        )
+        for row in kinds:
+            found = plain_groups(decoder, row, row, 5, strategy)
+            best = sorted((max(group) for group in found), key=lambda pair: -pair[0])
+            np.testing.assert_allclose(got.scores[row], [s for s, _ in best], rtol=1e-4)
+            assert sorted(map(tuple, got.token_ids[row].tolist())) == sorted(i for _, i in best)
+
+
+def test_groups_that_end_keep_their_scores(markov):
+    kinds = np.arange(6)
+    decoder = markov.random(8, vocabulary=4, steps=6, kinds=6)
+    strategy = decoding.Beam(4, 0.6, num_return=4, groups=2, diversity=0.5)
+    got = search(decoder, strategy, kinds % 4, 6, kinds)
+    assert np.all(np.diff(got.scores, axis=1) <= 0)
+    for row in kinds:
+        for ids, score in zip(got.token_ids[row], got.scores[row]):
+            own = decoder.log_probs(row, row % 4, strip(ids))
+            np.testing.assert_allclose(score, own.sum() / len(own) ** 0.6, rtol=1e-4)

@@ -10,6 +10,8 @@ STRATEGIES = [
     decoding.Greedy(),
     decoding.Sampling(temperature=1.3, top_k=4, top_p=0.9),
     decoding.Beam(3, length_penalty=0.7),
+    decoding.Sampling(min_p=0.2),
+    decoding.Beam(4, num_return=1, groups=2, diversity=0.5),
 ]
 
 
@@ -148,7 +150,15 @@ def test_functions_and_other_objects():
 
 # CASES C57
 @pytest.mark.parametrize(
-    "strategy", [decoding.Greedy(), decoding.Sampling(top_k=50), decoding.Beam(4)], ids=repr
+    "strategy",
+    [
+        decoding.Greedy(),
+        decoding.Sampling(top_k=50),
+        decoding.Beam(4),
+        decoding.Beam(4, groups=2, diversity=0.3),
+        decoding.Exhaustive(),
+    ],
+    ids=repr,
 )
 def test_limits(markov, strategy):
     logits = np.log(np.array([[[[0.9, 0.06, 0.04]] * 3] * 6]))
@@ -270,6 +280,15 @@ def test_errors(markov):
         (dict(strategy=decoding.Sampling(), seed=-1), "seed must be an int"),
         (dict(strategy="greedy"), "strategy takes .*got 'greedy'"),
         (dict(strategy=decoding.Greedy), "strategy takes .*got <class"),
+        (dict(stop=[1, 2]), "list of lists"),
+        (dict(stop=[[1], [3]]), r"stop must be in \[0, 3\)"),
+        (dict(stop=[[1], []]), "empty"),
+        (dict(stop=[[[1]], [[2]], [[1]]]), "each of 2 rows, got 3"),
+        (dict(forced=[3]), r"forced must be in \[-1, 3\)"),
+        (dict(forced=[[1], [1], [1]]), r"\(2, n\)"),
+        (dict(history=[1, 2], processors=[decoding.NoRepeatNgram(2)]), r"history must be ints"),
+        (dict(strategy=decoding.Contrastive()), "hidden_step"),
+        (dict(strategy=decoding.Beam(2), stream=True), "stream=True"),
     ):
         with pytest.raises(ValueError, match=words):
             run(**changes)
@@ -302,6 +321,18 @@ def test_empty_batch(markov):
         lambda: decoding.Beam(0),
         lambda: decoding.Beam(2, num_return=3),
         lambda: decoding.Beam(2, length_penalty=float("inf")),
+        lambda: decoding.Beam(4, groups=3),
+        lambda: decoding.Beam(4, groups=2, diversity=-1.0),
+        lambda: decoding.Beam(4, diversity=1.0),
+        lambda: decoding.Sampling(min_p=1.5),
+        lambda: decoding.Contrastive(alpha=1.1),
+        lambda: decoding.Contrastive(top_k=0),
+        lambda: decoding.Exhaustive(num_return=0),
+        lambda: decoding.Exhaustive(most=0),
+        lambda: decoding.Exhaustive(float("nan")),
+        lambda: decoding.RepetitionPenalty(0.0),
+        lambda: decoding.NoRepeatNgram(0),
+        lambda: decoding.AllowedTokens([1, 2]),
     ],
 )
 def test_strategies_check_their_values(make):

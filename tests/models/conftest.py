@@ -82,8 +82,13 @@ def _check_writing(model, given, expected, settings, jit):
         padding_mask=given["attention_mask"],
         end_id=settings["eos_token_id"],
         pad_id=settings["pad_token_id"],
+        return_scores=True,
         jit=jit,
-    ).reshape(-1, steps)
+    )
+    if width > 1:
+        scores = written.scores.reshape(-1)
+        np.testing.assert_allclose(scores, expected["sequences_scores"], atol=1e-3)
+    written = written.token_ids.reshape(-1, steps)
     read = 1 if "decoder_start_token_id" in settings else given["input_ids"].shape[1]
     ids = expected["sequences"][:, read:]  # theirs ends with the longest
     end = ids == settings["eos_token_id"]
@@ -106,7 +111,7 @@ def agrees_with_others(golden, tmp_path):
         name,
         written=None,
         tolerance=1e-4,
-        cases=("greedy", "greedy_eos", "beam4_eos"),
+        cases=("greedy", "greedy_eos", "beam4", "beam4_eos"),
         jit=False,
     ):
         folder = golden(name)

@@ -1,7 +1,11 @@
 """GPT-2: the numbers of others, and what its writing promises."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
+from keras import ops
 
 from kerasattn import decoding
 from kerasattn.models import GPT2
@@ -50,6 +54,60 @@ def test_prompts_of_near_lengths_share_a_trace():
         model.generate(np.ones((1, length), "int32"), max_new_tokens=3, jit=False)
     loops = vars(model)["_step_decoder"]._compiled_loops
     assert [loop.traces for loop in loops.values()] == [1]
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory as Linux tells it")
+def test_many_calls_neither_trace_nor_leak():
+    model = GPT2(**SIZES, max_length=40)
+    random = np.random.default_rng(0)
+    run = lambda batch, length: model.generate(
+        random.integers(1, 13, (batch, length)), decoding.Sampling(), 3, jit=False
+    )
+    for length in (9, 17):
+        run(4, length)
+
+    def megabytes():
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+    before = megabytes()
+    for _ in range(200):
+        run(int(random.integers(3, 5)), int(random.integers(2, 18)))
+    assert megabytes() - before < 50
+    loops = vars(model)["_step_decoder"]._compiled_loops
+    assert [loop.traces for loop in loops.values()] == [2]  # one for each bucket of lengths
+
+
+def test_processors_see_prompts_wherever_their_padding_stands():
+    model = GPT2(**SIZES, pad_id=0, initializer_range=1.0)
+    options = dict(max_new_tokens=4, processors=[decoding.NoRepeatNgram(1)], jit=False)
+    left = model.generate([[0, 0, 5, 6, 7], [1, 2, 3, 4, 5]], **options)
+    right = model.generate([[5, 6, 7, 0, 0], [1, 2, 3, 4, 5]], **options)
+    np.testing.assert_array_equal(left, right)
+    assert not set(left[0]) & {5, 6, 7} and not set(left[1]) & {1, 2, 3, 4, 5}
+    assert all(len(set(row)) == 4 for row in left.tolist())
+
+
+def test_contrastive_search_is_that_of_the_paper():
+    """Every candidate run with the whole text before it, without a cache."""
+    model = GPT2(**SIZES, pad_id=0, initializer_range=0.7, max_length=7)
+    got = model.generate(
+        [[0, 5, 6], [1, 2, 3]], decoding.Contrastive(0.6, 3), 4, banned=[0], jit=False
+    )
+    for row, ids in enumerate(([5, 6], [1, 2, 3])):
+        for chosen in got[row]:
+            logits = ops.convert_to_numpy(model([ids])["lm_logits"])[0, -1].astype("float64")
+            logits[0] = -np.inf
+            p = np.exp(logits) / np.exp(logits).sum()
+            worth = {}
+            for token in np.argsort(-p)[:3]:
+                hidden = ops.convert_to_numpy(model([[*ids, int(token)]])["hidden"])[0]
+                hidden = hidden / np.linalg.norm(hidden, axis=-1, keepdims=True)
+                worth[token] = 0.4 * p[token] - 0.6 * (hidden[:-1] @ hidden[-1]).max()
+            assert chosen == max(worth, key=worth.get)
+            ids.append(int(chosen))
+    with pytest.raises(ValueError, match=r"7 positions.*take 8"):
+        model.generate([[1, 2, 3]], decoding.Contrastive(), 5)
 
 
 def test_errors_say_what_to_do():

@@ -43,6 +43,21 @@ def test_top_p_sets(dtype, top_p, expected):
         assert sorted(6 - np.flatnonzero(kept(mixed, top_p=top_p))) == expected
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(
+    "min_p, expected",
+    [(0.0, [0, 1, 2, 3]), (0.15, [0, 1, 2]), (0.5, [0, 1]), (0.69, [0, 1]), (1.0, [0])],
+)
+def test_min_p_sets(dtype, min_p, expected):
+    logits = np.log(PROBABILITIES).astype(dtype)
+    assert np.flatnonzero(kept(logits, min_p=min_p)).tolist() == expected
+    assert np.flatnonzero(kept(logits + 7, min_p=min_p, top_k=2)).tolist() == expected[:2]
+    assert kept(np.zeros((1, 4), dtype), min_p=min_p).all()  # equals of the best
+    for wrong in (-0.1, 1.1):
+        with pytest.raises(ValueError, match="min_p"):
+            kept(logits, min_p=wrong)
+
+
 def test_top_p_renormalised():
     filtered = sampling.filter_logits(np.log(PROBABILITIES).astype("float32"), top_p=0.9)
     p = ops.convert_to_numpy(ops.softmax(filtered))

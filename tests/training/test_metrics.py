@@ -51,6 +51,34 @@ def test_distinct_n():
         metrics.distinct_n(["a"], 0)
 
 
+def test_chrf_is_that_of_its_formula():
+    pytest.importorskip("sacrebleu")
+    assert metrics.chrf(["abcdef", "xyz"], ["abcdef", "xyz"]) == pytest.approx(100)
+    # Of "ab" for "abc": precisions 1, 1; recalls 2/3, 1/2; F2 of their means. Higher n have none.
+    precision, recall = 1.0, (2 / 3 + 1 / 2) / 2
+    expected = 5 * precision * recall / (4 * precision + recall)
+    assert metrics.chrf(["abc"], ["ab"]) == pytest.approx(100 * expected, rel=1e-6)
+
+
+def test_ngram_precision_clips_and_goes_over_all_texts():
+    found = metrics.ngram_precision(["aab", "c"], ["aaaa", "c"], max_n=2)
+    assert found == pytest.approx(((2 + 1) / 5 + (1 + 0) / 3) / 2)
+    assert metrics.ngram_precision(["abc"], ["abc"]) == 1
+    assert metrics.ngram_precision(["abc"], [""]) == 0
+    with pytest.raises(ValueError, match="max_n"):
+        metrics.ngram_precision(["a"], ["a"], max_n=0)
+
+
+def test_self_bleu_is_high_where_texts_are_alike():
+    pytest.importorskip("sacrebleu")
+    same, other = ["abcdefg"] * 3, ["abcdefg", "hijklmn", "opqrstu"]
+    assert metrics.self_bleu(same) == pytest.approx(100)
+    some = metrics.self_bleu(["abcdefg", "abcdefx", "opqrstu"])
+    assert metrics.self_bleu(other) < some < 100
+    with pytest.raises(ValueError, match="two texts"):
+        metrics.self_bleu(["one"])
+
+
 def test_copied_counts_texts_not_kinds():
     assert metrics.copied(["a", "a", "b", "x"], ["a", "b", "c"]) == 0.75
     assert metrics.copied([], ["a"]) == 0.0

@@ -1,0 +1,102 @@
+"""What `generate` and `score` are given, checked, as arrays that a compiled loop can trust."""
+
+import numbers
+
+import numpy as np
+from keras import ops
+
+
+def ids(name, values, vocabulary_size, least=0):
+    """Ids as int32 (n,), from `least` to vocabulary_size - 1."""
+    return table(name, np.asarray(values).reshape(-1), vocabulary_size, least)
+
+
+def table(name, values, vocabulary_size, least=0):
+    """Ids of any shape as int32, from `least` to vocabulary_size - 1."""
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be integers, got {array.dtype}.")
+    top = np.inf if vocabulary_size is None else vocabulary_size
+    wrong = array[(array < least) | (array >= top)]
+    if wrong.size:
+        which = "the ids of the vocabulary" + (", or -1 for none" if least < 0 else "")
+        raise ValueError(f"{name} must be in [{least}, {top}), {which}; got {wrong[:5].tolist()}.")
+    return array.astype("int32")
+
+
+def forced_ids(forced, batch, vocabulary_size):
+    """(1, n) for all rows, or (batch, n)."""
+    if forced is None:
+        return None
+    array = table("forced", forced, vocabulary_size, least=-1)
+    if array.ndim == 1:
+        array = array[None]
+    elif array.ndim != 2 or len(array) != batch:
+        raise ValueError(f"forced must be ints (n,) or ({batch}, n), got the shape {array.shape}.")
+    return array
+
+
+def stop_ids(stop, batch, vocabulary_size):
+    """(1, sequences, length) for all rows, or (batch, sequences, length), with -1 in front."""
+    rows = list(stop)
+    if not rows:
+        return None
+    if not all(_is_list(row) for row in rows):
+        raise ValueError(f"stop must be a list of lists of ints, got {stop!r}.")
+    of_rows = any(_is_list(part) for row in rows for part in row)
+    if of_rows and len(rows) != batch:
+        raise ValueError(f"stop must have a list for each of {batch} rows, got {len(rows)}.")
+    if not of_rows:
+        rows = [rows]
+    rows = [[ids("stop", sequence, vocabulary_size) for sequence in row] for row in rows]
+    if not all(len(sequence) for row in rows for sequence in row):
+        raise ValueError("Every sequence of stop must have a token, got an empty one.")
+    most = max(len(row) for row in rows)
+    longest = max((len(sequence) for row in rows for sequence in row), default=0)
+    table_of_rows = np.full((len(rows), most, longest), -1, "int32")
+    for i, row in enumerate(rows):
+        for j, sequence in enumerate(row):
+            table_of_rows[i, j, longest - len(sequence) :] = sequence
+    return table_of_rows
+
+
+def history(values, start_ids, vocabulary_size):
+    """(batch, n), by default the start tokens."""
+    if values is None:
+        return start_ids[:, None]
+    array = table("history", values, vocabulary_size, least=-1)
+    if array.ndim != 2 or len(array) != len(start_ids):
+        raise ValueError(
+            f"history must be ints ({len(start_ids)}, n), got the shape {array.shape}."
+        )
+    return array
+
+
+def limits(values, batch, max_new_tokens):
+    """The most tokens of each row, (batch,) int32."""
+    if not isinstance(max_new_tokens, numbers.Integral) or max_new_tokens < 0:
+        raise ValueError(f"max_new_tokens must be an int, not negative, got {max_new_tokens!r}.")
+    if values is None:
+        return np.full((batch,), max_new_tokens, "int32")
+    array = ids("limits", values, None)
+    if array.shape != (batch,):
+        raise ValueError(f"limits must be one int for each of {batch} rows, got {array.shape}.")
+    return np.minimum(array, max_new_tokens).astype("int32")
+
+
+def leaf(values, batch):
+    """A tensor with the batch as first axis."""
+    if isinstance(values, np.ndarray) and values.dtype in ("float64", "int64"):
+        # What numpy makes by default, JAX does not know.
+        values = values.astype(values.dtype.kind + "4")
+    tensor = ops.convert_to_tensor(values)
+    if not tensor.shape or tensor.shape[0] != batch:
+        raise ValueError(
+            f"Every tensor of inputs must have the batch as first axis, {batch} as start_ids has; "
+            f"got shape {tuple(tensor.shape)}."
+        )
+    return tensor
+
+
+def _is_list(value):
+    return isinstance(value, (list, tuple, np.ndarray))
