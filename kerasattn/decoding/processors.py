@@ -16,6 +16,18 @@ class Processor:
     A beam search gives the log-probabilities of its beams in the logits' place, and adds up what
     comes back: nothing may be raised above 0 there. -inf forbids a token. Where all are forbidden
     a row ends, and a beam is given up.
+
+    Example: one token is favoured.
+        >>> from keras import ops
+        >>> from kerasattn import decoding
+        >>> class Favour(decoding.Processor):
+        ...     def __call__(self, logits, written, column, parameters):
+        ...         return logits + 9.0 * ops.one_hot(2, logits.shape[-1])
+        >>> def even(token_ids, index, state):  # all tokens are as likely as each other
+        ...     return 0.0 * ops.one_hot(token_ids, 4), state
+        >>> decoding.generate(even, (), start_ids=[0], max_new_tokens=3,
+        ...                   processors=[Favour()]).tolist()
+        [[2, 2, 2]]
     """
 
     def signature(self):
