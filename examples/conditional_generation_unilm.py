@@ -144,10 +144,16 @@ def run(options):
     model, tokenizer = load(options.small, training, options.seed)
     steps = options.epochs * -(-len(training) // options.batch_size)
     schedule = WarmupCosine(options.learning_rate, steps, max(1, steps // 10))
-    model.compile(keras.optimizers.AdamW(schedule, weight_decay=0.01, global_clipnorm=1.0))
+    model.compile(keras.optimizers.AdamW(weight_decay=0.01, global_clipnorm=1.0))
     # The model's own loss: each token of segment 1 from those before it.
     inputs = to_inputs(tokenizer, training)
-    model.fit(inputs, batch_size=options.batch_size, epochs=options.epochs, verbose=2)
+    model.fit(
+        inputs,
+        batch_size=options.batch_size,
+        epochs=options.epochs,
+        callbacks=[schedule],
+        verbose=2,
+    )
     loss = model.evaluate(to_inputs(tokenizer, held_out), batch_size=64, verbose=0)
 
     turns, asked = zip(*held_out[:32])

@@ -114,7 +114,7 @@ def run(options):
     steps = options.epochs * -(-cut // options.batch_size)
     rate = options.learning_rate or (1e-3 if options.lora else 1e-4)
     schedule = WarmupCosine(rate, steps, max(1, steps // 10))
-    optimizer = keras.optimizers.AdamW(schedule, weight_decay=0.01, global_clipnorm=1.0)
+    optimizer = keras.optimizers.AdamW(weight_decay=0.01, global_clipnorm=1.0)
     model.compile(optimizer)
 
     # === Training ===
@@ -125,6 +125,7 @@ def run(options):
         labels[:cut],
         batch_size=options.batch_size,
         epochs=options.epochs,
+        callbacks=[schedule],
         verbose=2,
     )
     seconds = time.perf_counter() - began

@@ -1,5 +1,6 @@
 """What every test has: quiet logs, fixed seeds, and the golden files."""
 
+import gc
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -22,6 +23,12 @@ if keras.backend.backend() == "tensorflow":
     # As of XLA: a graph that runs a few times is not worth optimizing.
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
+# What the libraries hold stays: going through it for garbage again and again, as Keras does when
+# layers are quantized, would take more time than the tests.
+gc.collect()
+gc.freeze()
+
+collect_ignore = ["compatibility/make.py"]  # a script, which needs other libraries
 HERE = Path(__file__).parent
 GOLDEN_FOLDERS = (HERE.parent.parent / "shared" / "golden", HERE / "golden")
 

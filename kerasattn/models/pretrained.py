@@ -83,12 +83,10 @@ def _naming(cls, path):
     """Turns what a constructor raises for a config that it cannot take into one error."""
     try:
         yield
-    except ValueError:
-        raise
     except Exception as error:  # a config may hold anything
+        said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         raise ValueError(
-            f"No {cls.__name__} can be built from {path} and the arguments given "
-            f"({type(error).__name__}: {error})."
+            f"No {cls.__name__} can be built from {path} and the arguments given ({said})."
         ) from error
 
 

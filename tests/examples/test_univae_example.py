@@ -435,10 +435,14 @@ def test_settings_that_do_not_go(example, capsys, tmp_path, corpus, options, com
 def test_options_that_the_model_to_start_from_contradicts(example, capsys, tmp_path, corpus, small):
     """It keeps what it was made with, and says so rather than doing something else."""
     options = ["--corpus", corpus, "--output", tmp_path / "out", "--from", small / "model.keras"]
+    kappa = example.DEFAULTS["kappa"]
     for given, own in (
         (["--latent", "gaussian"], "--latent vmf"),
         (["--length", "conditioned"], "--length fixed"),
-        (["--latent-dim", "5", "--kappa", "3"], "--kappa 192.0, --latent-dim 8"),
+        (
+            ["--latent-dim", "5", "--kappa", "3"],
+            f"--kappa {example.DEFAULTS['kappa']}, --latent-dim 8",
+        ),
         (["--max-length", "9"], "--max-length 22"),
         (["--dropout", "0.5"], "--dropout 0.0"),
     ):

@@ -28,10 +28,13 @@ def draw(model):
 @pytest.mark.parametrize("name", MODELS)
 def test_outputs_stay_close(name):
     """Within 5% of their spread, though all kernels and the dense layers' inputs are 8 bits."""
-    model = MODELS[name](13, **SIZES | MORE.get(name, {}))
+    model, random = MODELS[name](13, **SIZES | MORE.get(name, {})), np.random.default_rng(0)
     for variable in model.trainable_variables:  # so that the blocks count for much
         if variable.path.endswith("kernel"):
-            variable.assign(RANDOM.normal(0, variable.shape[0] ** -0.5, variable.shape))
+            spread = variable.shape[0] ** -0.5
+            if name in ("t5", "mt5", "t5_encoder", "mt5_encoder") and "query" in variable.path:
+                spread /= 4.0  # scores of theirs are not scaled: by the root of head_dim
+            variable.assign(random.normal(0, spread, variable.shape))
     inputs = draw(model)
     before = outputs_of(model, inputs)
     with warnings.catch_warnings():
