@@ -439,10 +439,7 @@ def test_options_that_the_model_to_start_from_contradicts(example, capsys, tmp_p
     for given, own in (
         (["--latent", "gaussian"], "--latent vmf"),
         (["--length", "conditioned"], "--length fixed"),
-        (
-            ["--latent-dim", "5", "--kappa", "3"],
-            f"--kappa {example.DEFAULTS['kappa']}, --latent-dim 8",
-        ),
+        (["--latent-dim", "5", "--kappa", "3"], f"--kappa {kappa}, --latent-dim 8"),
         (["--max-length", "9"], "--max-length 22"),
         (["--dropout", "0.5"], "--dropout 0.0"),
     ):
