@@ -138,4 +138,5 @@ def _only(allowed, scores):
     """The scores, with what is not allowed made impossible."""
     if allowed is None:
         return scores
-    return ops.where(np.array(allowed), 0.0 if scores is None else scores, crf.FORBIDDEN)
+    scores = 0.0 if scores is None else ops.convert_to_tensor(scores)
+    return ops.where(np.array(allowed), scores, crf.FORBIDDEN)

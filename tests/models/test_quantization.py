@@ -25,7 +25,11 @@ def draw(model):
     return {name: RANDOM.integers(1, 13, (4, 8)).astype("int32") for name in names}
 
 
-@pytest.mark.parametrize("name", MODELS)
+# Without a graph JAX compiles every operation by itself: of each kind of family there is one.
+FAMILIES = MODELS if keras.backend.backend() == "tensorflow" else ("bert", "gpt2", "t5", "univae")
+
+
+@pytest.mark.parametrize("name", FAMILIES)
 def test_outputs_stay_close(name):
     """Within 5% of their spread, though all kernels and the dense layers' inputs are 8 bits."""
     model, random = MODELS[name](13, **SIZES | MORE.get(name, {})), np.random.default_rng(0)
