@@ -19,6 +19,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras
 import numpy as np
+from matplotlib import ticker
 
 from kerasattn.plotting.figures import new_figure
 from kerasattn.training import evaluation
@@ -87,6 +88,8 @@ def draw(points, steps):
         )
         both.plot(ratio, exact, "o-", label=name)
         for point in row:
+            if len(point["varied"]) > 1:
+                continue  # of all lines: its settings are the example's
             text = f" {point[name]:g}"
             both.annotate(text, (point["perplexity_ratio"], point["exact_match"]), fontsize=7)
         rebuilt.plot(bits, exact, "o-", label=name)
@@ -95,6 +98,10 @@ def draw(points, steps):
     both.set(xlabel=perplexity, ylabel="rebuilt exactly", title=f"{steps} steps", xscale="log")
     rebuilt.set(xlabel="bits of the code", ylabel="rebuilt exactly")
     sampled.set(xlabel="bits of the code", ylabel=perplexity, yscale="log")
+    for axis in (both.xaxis, sampled.yaxis):
+        axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
+        axis.set_minor_formatter(ticker.NullFormatter())
     for axes in (both, rebuilt, sampled):
         axes.grid(alpha=0.3)
     both.legend()
