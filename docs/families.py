@@ -31,8 +31,7 @@ date.
 - **heads**: what `heads=` takes; every head may be asked for, newly initialized where a checkpoint
   has none. "lm" is the head of models that write.
 - **applications**: what `application=` takes, or what the model is.
-- **generation**: whether the model has `generate`. An encoder with another application writes with
-  `decoding.generate`: see `examples/conditional_generation_unilm.py`.
+- **generation**: whether the model has `generate`; an encoder with application "lm" or "unilm".
 - **export**: whether a test compares its SavedModel with the model.
 """
 
