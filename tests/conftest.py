@@ -23,23 +23,23 @@ if keras.backend.backend() == "tensorflow":
     # As of XLA: a graph that runs a few times is not worth optimizing.
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
-# What the libraries hold stays, and so do their caches, which grow with every module's tests: going
-# through them for garbage again and again, as Keras does when layers are quantized, would take more
-# time than the tests.
+# What the libraries hold stays: going through it for garbage again and again, as Keras does when
+# layers are quantized, would take more time than the tests.
 gc.collect()
 gc.freeze()
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _what_stays():
-    yield
-    gc.collect()
-    gc.freeze()
-
 
 collect_ignore = ["compatibility/make.py"]  # a script, which needs other libraries
 HERE = Path(__file__).parent
 GOLDEN_FOLDERS = (HERE.parent.parent / "shared" / "golden", HERE / "golden")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _what_stays():
+    """TensorFlow's and Keras' caches grow with every module, and stay as well."""
+    yield
+    if keras.backend.backend() == "tensorflow":
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(autouse=True)
