@@ -2,6 +2,7 @@
 
 import itertools
 
+import keras
 import numpy as np
 import pytest
 
@@ -157,7 +158,6 @@ def test_states_follow_their_hypotheses():
 
 
 def test_last_token():
-    keras = pytest.importorskip("keras")
     inputs = keras.Input((None,), dtype="int32")
     model = keras.Model(inputs, keras.layers.Embedding(5, 3)(inputs))
     decoder = Chain(None, 0, maxlen=1)

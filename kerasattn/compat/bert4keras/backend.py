@@ -5,12 +5,21 @@ Its losses and masks have modules of their own, and are here for scripts that lo
 
 import keras
 
-from kerasattn.compat.bert4keras.losses import (  # noqa: F401
+from kerasattn.compat.bert4keras.losses import (
     multilabel_categorical_crossentropy,
     sparse_multilabel_categorical_crossentropy,
 )
-from kerasattn.compat.bert4keras.masking import sequence_masking  # noqa: F401
+from kerasattn.compat.bert4keras.masking import sequence_masking
 from kerasattn.ops import activations
+
+__all__ = [
+    "get_activation",
+    "multilabel_categorical_crossentropy",
+    "search_layer",
+    "sequence_masking",
+    "set_gelu",
+    "sparse_multilabel_categorical_crossentropy",
+]
 
 GELUS = {"erf": "gelu", "tanh": "gelu_tanh"}
 _gelu = "gelu"
