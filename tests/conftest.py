@@ -5,9 +5,10 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # What XLA compiles here runs a few times on tiny sizes: optimizing it takes longer than it saves.
-os.environ.setdefault(
-    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
-)
+FLAGS = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+if os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":  # JAX may not know the last
+    FLAGS += " --xla_cpu_use_fusion_emitters=false"
+os.environ.setdefault("XLA_FLAGS", FLAGS)
 # Workers that share the cores (pytest -n) must not each start a thread for every core.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
@@ -24,9 +25,11 @@ if keras.backend.backend() == "tensorflow":
     tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 # What the libraries hold stays: going through it for garbage again and again, as Keras does when
-# layers are quantized, would take more time than the tests.
+# layers are quantized, would take more time than the tests. So would looking for garbage as often
+# as Python does: tracing a model makes many objects that stay.
 gc.collect()
 gc.freeze()
+gc.set_threshold(50_000, 20, 1000)
 
 collect_ignore = ["compatibility/make.py"]  # a script, which needs other libraries
 HERE = Path(__file__).parent
