@@ -103,7 +103,8 @@ def _check_writing(model, given, expected, settings, jit):
 def agrees_with_others(golden, tmp_path):
     """A function that loads a golden folder, runs every case of it, and saves it back.
 
-    `written` is the folder whose names are those that are saved, if not the same.
+    `written` is the folder whose names are those that are saved, if not the same; `cases` are those
+    of writing that are run, `jit` those that XLA compiles.
     """
 
     def check(
@@ -112,7 +113,7 @@ def agrees_with_others(golden, tmp_path):
         written=None,
         tolerance=1e-4,
         cases=("greedy", "greedy_eos", "beam4", "beam4_eos"),
-        jit=False,
+        jit=(),
     ):
         folder = golden(name)
         model = model_class.from_pretrained(folder)
@@ -123,7 +124,7 @@ def agrees_with_others(golden, tmp_path):
             if "generate_kwargs" not in about:
                 _check_forward(model, given, expected, tolerance)
             elif case in cases:
-                _check_writing(model, given, expected, about["generate_kwargs"], jit)
+                _check_writing(model, given, expected, about["generate_kwargs"], case in jit)
 
         model.save_pretrained(tmp_path)
         before = load_file(golden(written or name) / "model.safetensors")

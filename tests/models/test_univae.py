@@ -372,12 +372,12 @@ def test_latents_in_training_are_draws():
         assert all((np.abs(book - z).max(-1) < 1e-6).any() for z in codes[:, i])
 
 
-@pytest.mark.parametrize("kind", ["vmf", "gaussian", "quantized", "unreduced", "bert"])
+@pytest.mark.parametrize("kind", ["vmf", "gaussian", "quantized"])
 def test_fit(kind):
     """compile(optimizer), fit(token_ids): the loss falls, in bfloat16 too."""
     keras.utils.set_random_seed(3)
     policy = "mixed_bfloat16" if kind in ("vmf", "quantized") else "float32"
-    model = UniVAE(**{**SIZES, **KINDS[kind], "dropout": 0.0, "dtype": policy})
+    model = UniVAE(**{**SIZES, **SHALLOW, **KINDS[kind], "dropout": 0.0, "dtype": policy})
     model.compile(keras.optimizers.Adam(0.03), **QUICK)
     losses = model.fit(IDS, batch_size=3, epochs=25, verbose=0).history["loss"]
     assert np.isfinite(losses).all() and losses[-1] < 0.7 * losses[0]
@@ -388,20 +388,19 @@ def test_fit(kind):
 STEPS = 20 if keras.backend.backend() == "tensorflow" else 5
 
 
-def trained(jit, kind, steps=STEPS):
+def trained(jit, steps=STEPS):
     keras.utils.set_random_seed(5)
-    model = UniVAE(**{**SIZES, **SHALLOW, **KINDS[kind], "dropout": 0.0})
+    model = UniVAE(**{**SIZES, **SHALLOW, "dropout": 0.0})
     model.compile(keras.optimizers.Adam(0.003), jit_compile=jit)
     assert model.jit_compile == bool(jit)
     losses = [float(model.train_on_batch(IDS)[0]) for _ in range(steps)]
     return model, losses
 
 
-@pytest.mark.parametrize("kind", ["plain", "vmf"])
-def test_compiled_training_is_compiled_and_equal(kind):
+def test_compiled_training_is_compiled_and_equal():
     """With draws too: a seed gives the same ones to a compiled step."""
-    model, losses = trained("auto", kind)
-    _, plain = trained(False, kind)
+    model, losses = trained("auto")
+    _, plain = trained(False)
     np.testing.assert_allclose(losses, plain, atol=1e-4)
     assert losses[-1] < losses[0]
     # The step that `fit` runs is a compiled function inside Keras' own.
@@ -775,6 +774,8 @@ def test_model_of_another_kind(kind):
         **dict.fromkeys(["save", "saved_model", "errors", "decoding", "fit"], seconds),
         "causal": "what is read reaches all that is written, through the latents",
     }
+    if kind in ("unreduced", "bert", "conditioned"):  # of the same operations as the first
+        skip["jit"] = seconds
     if kind == "quantized":
         skip["precision"] = "in half precision a vector may take another code; test_fit trains so"
     check_model(UniVAE, {**SIZES, **SHALLOW, **KINDS[kind], "dropout": 0.1}, skip=skip)
