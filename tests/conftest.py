@@ -4,6 +4,8 @@ import gc
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# oneDNN makes a program for each shape of a product, which here comes once.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 # What XLA compiles here runs a few times on tiny sizes: optimizing it takes longer than it saves.
 if os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":  # JAX may not know the last
     os.environ.setdefault(
@@ -39,6 +41,11 @@ gc.set_threshold(50_000, 20, 1000)
 collect_ignore = ["compatibility/make.py"]  # a script, which needs other libraries
 HERE = Path(__file__).parent
 GOLDEN_FOLDERS = (HERE.parent.parent / "shared" / "golden", HERE / "golden")
+
+
+def pytest_collection_modifyitems(items):
+    """The longest first, so that no worker ends with one while the other has nothing to do."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -155,6 +155,7 @@ def test_the_readme_says_two_commands_of_one_line_each():
     assert len(commands) == 2 and all(" && " in command for command in commands)
 
 
+@pytest.mark.slow
 def test_the_readme_python_runs():
     pytest.importorskip("tensorflow_text", reason="the README's tokenizer is TensorFlow's")
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf8"), re.DOTALL)

@@ -8,6 +8,7 @@ import numpy as np
 from kerasattn.ops.compiled import compiled
 
 _whole = weakref.WeakKeyDictionary()  # of JAX: model -> {arguments: compiled function}
+_axes = weakref.WeakKeyDictionary()  # model -> {output: (batch axes, length axes)}
 
 
 def by_name(outputs):
@@ -100,11 +101,14 @@ def take(arrays, axes, batch=slice(None), length=slice(None)):
 
 
 def output_axes(model, make, longest):
-    """As varying_axes, of the model's outputs, by running it on three shapes."""
+    """As varying_axes, of the model's outputs, by running it on three shapes, once."""
+    if model in _axes:
+        return _axes[model]
     base, lower, longer = (run(model, make(*shape)) for shape in ((2, 1), (1, 1), (2, longest)))
     axes = {}
     for name, array in base.items():
         by_batch = {i for i, n in enumerate(array.shape) if n != lower[name].shape[i]}
         by_length = {i for i, n in enumerate(array.shape) if n != longer[name].shape[i]}
         axes[name] = (by_batch, by_length)
+    _axes[model] = axes
     return axes

@@ -86,7 +86,7 @@ def check_layer(
 
     if "config" not in skip:
         checks.check_config(
-            subject.new,
+            subject.new(),
             subject.config(),
             lambda clone: subject.model(example, layer=clone),
             model,
@@ -103,8 +103,7 @@ def check_layer(
     if "errors" not in skip:
         _check_errors(subject, errors, config_errors)
     if "precision" not in skip:
-        weights = model.get_weights()
-        checks.check_precision(lambda p: subject.model(example, dtype=p), weights, example)
+        checks.check_precision(lambda p: subject.model(example, dtype=p), model, example)
     if "jit" not in skip:
         twin = subject.model(example, layer=_layer_of(model))
         checks.check_jit(model, twin, example, tolerance)

@@ -93,11 +93,11 @@ def check_model(
         other.set_weights(model.get_weights())
         return other
 
-    model = new()
+    model, mixed = new(), None
     checks.shake(model)
 
     if "config" not in skip:
-        checks.check_config(new, config, lambda clone: clone, model, example, tolerance)
+        checks.check_config(model, config, lambda clone: clone, model, example, tolerance)
         mixed = _check_policy(new)
         _check_global_policy(lambda: new(dtype=None), mixed)
         if "seed" in model.get_config():
@@ -119,7 +119,8 @@ def check_model(
             for method in ("fit", "evaluate", "predict", "train_on_batch", "predict_on_batch"):
                 checks.check_errors(getattr(model, method), always)
     if "precision" not in skip:
-        checks.check_precision(lambda p: new(dtype=p), model.get_weights(), example)
+        made = {"mixed_bfloat16": mixed}
+        checks.check_precision(lambda p: made.get(p) or new(dtype=p), model, example)
     if "jit" not in skip:
         checks.check_jit(model, twin(), example, tolerance)
     if "save" not in skip:

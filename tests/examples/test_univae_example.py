@@ -69,6 +69,7 @@ def small(example, tmp_path_factory):
 # === What it writes ===
 
 
+@pytest.mark.slow
 def test_the_report_has_all_numbers(small):
     report = json.loads((small / "report.json").read_text(encoding="utf-8"))
     for name in ("exact_match", "character_accuracy"):
@@ -105,6 +106,7 @@ def test_the_page_shows_the_four_displays_and_the_pictures(small):
         assert (small / name).read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_both_saved_forms_give_the_same_in_a_new_process(small, tmp_path):
     model = load_model(small / "model.keras", compile=False)
     latents = model.encode(SENTENCES)
@@ -168,6 +170,7 @@ def tiny(example, monkeypatch):
         monkeypatch.setitem(example.SMALL, name, value)
 
 
+@pytest.mark.slow
 def test_stopped_and_resumed_is_as_if_it_was_not(example, corpus, tiny, tmp_path, monkeypatch):
     """As the settings without --small are: XLA compiles a step for each length of batches."""
     monkeypatch.setitem(example.SMALL, "xla", True)

@@ -25,15 +25,11 @@ SIZES = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8)
 ELSEWHERE = """
 import json, sys
 import tensorflow as tf, tensorflow_text
-*folders, texts = sys.argv[1:]
-answers = []
-for folder in folders:
-    loaded = tf.saved_model.load(folder)
-    found = loaded.generate(tf.constant(json.loads(texts)))
-    written = [text.decode() for text in found["text"].numpy().reshape(-1).tolist()]
-    answers.append([written, found["scores"].numpy().reshape(4, -1).tolist()])
+loaded = tf.saved_model.load(sys.argv[1])
+found = loaded.generate(tf.constant(json.loads(sys.argv[2])))
 assert "kerasattn" not in sys.modules
-print(json.dumps(answers))
+texts = [text.decode() for text in found["text"].numpy().reshape(-1).tolist()]
+print(json.dumps([texts, found["scores"].numpy().reshape(4, -1).tolist()]))
 """
 
 
@@ -51,28 +47,26 @@ def texts_of(found):
     return [text.decode() for text in found["text"].numpy().reshape(-1).tolist()]
 
 
+@pytest.mark.slow
 def test_an_encoder_that_writes_in_another_process(tokenizer, tmp_path):
     model = RoFormer(len(tokenizer.vocabulary), **SIZES, application="unilm")
     shake(model, size=1.0)
     prompts = tokenizer.encode(TEXTS, max_length=8)
     options = dict(end_id=tokenizer.end_id, return_scores=True, jit=False)
     processors = [decoding.NoRepeatNgram(2)]
-    strategies = decoding.Greedy(), decoding.Beam(3, num_return=2)
-    folders = [str(tmp_path / type(strategy).__name__) for strategy in strategies]
-    for strategy, folder in zip(strategies, folders):
-        export_generate(model, tokenizer, strategy, folder, 8, 5, processors=processors)
+    strategy, folder = decoding.Beam(3, num_return=2), str(tmp_path)
+    export_generate(model, tokenizer, strategy, folder, 8, 5, processors=processors)
     run = subprocess.run(
-        [sys.executable, "-c", ELSEWHERE, *folders, json.dumps(TEXTS)],
+        [sys.executable, "-c", ELSEWHERE, folder, json.dumps(TEXTS)],
         capture_output=True,
         text=True,
         cwd=tmp_path,
     )
     assert run.returncode == 0, run.stderr
-    answers = json.loads(run.stdout.splitlines()[-1])
-    for strategy, (texts, scores) in zip(strategies, answers, strict=True):
-        got = model.generate(prompts, strategy, 5, processors=processors, **options)
-        assert texts == tokenizer.decode(got.token_ids.reshape(-1, 5)) and len(set(texts)) > 1
-        np.testing.assert_allclose(scores, got.scores.reshape(4, -1), atol=1e-4)
+    texts, scores = json.loads(run.stdout.splitlines()[-1])
+    got = model.generate(prompts, strategy, 5, processors=processors, **options)
+    assert texts == tokenizer.decode(got.token_ids.reshape(-1, 5)) and len(set(texts)) > 1
+    np.testing.assert_allclose(scores, got.scores.reshape(4, -1), atol=1e-4)
 
 
 def test_a_language_model_goes_on_behind_the_text(tokenizer, tmp_path):

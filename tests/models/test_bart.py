@@ -13,6 +13,7 @@ def test_golden(agrees_with_others):
     agrees_with_others(BART, "models/bart_cond_gen", tolerance=2e-4)
 
 
+@pytest.mark.slow
 def test_model(draw_pairs, one_token_at_a_time):
     check_model(
         BART,

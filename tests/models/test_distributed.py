@@ -88,6 +88,7 @@ print("trained")
 """
 
 
+@pytest.mark.slow
 def test_univae_trains_on_two_devices():
     """Both copies of every weight stay the same, and the quantizer's codes are used."""
     root = str(Path(__file__).parents[2])

@@ -28,6 +28,7 @@ def test_golden(agrees_with_others, name):
     agrees_with_others(T5, name, "models/t5_v1_1", tolerance=2e-4, cases=cases)
 
 
+@pytest.mark.slow
 def test_model(draw_pairs, one_token_at_a_time):
     check_model(
         T5,

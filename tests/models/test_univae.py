@@ -11,6 +11,7 @@ from scipy import special
 from kerasattn import decoding
 from kerasattn.models import UniVAE
 from kerasattn.testing import OneSequenceUniVAE, check_model
+from kerasattn.testing.checks import check_errors
 
 SIZES = dict(
     vocabulary_size=13,
@@ -397,6 +398,7 @@ def trained(jit, steps=STEPS):
     return model, losses
 
 
+@pytest.mark.slow
 def test_compiled_training_is_compiled_and_equal():
     """With draws too: a seed gives the same ones to a compiled step."""
     model, losses = trained("auto")
@@ -710,16 +712,16 @@ def test_only_tokens_are_written_that_can_be_read(tmp_path):
 # === As a model ===
 
 
+@pytest.mark.slow
 def test_model():
     check_model(
         UniVAE,
-        {**SIZES, "dropout": 0.1, "embedding_dim": 6, "kappa": 20.0},
+        {**SIZES, **SHALLOW, "dropout": 0.1, "embedding_dim": 6, "kappa": 20.0},
         decoding=lambda model, inputs: (
             model.generate(model.encode(inputs["token_ids"]), return_scores=True)[1],
             _score(model, inputs["token_ids"]),
         ),
         skip={"causal": "what is read reaches all that is written, through the latents"},
-        config_errors=CONFIG_ERRORS,
         errors=[
             ({"token_ids": np.ones((1, 8), "int32")}, "max_length = 7"),
             ({"token_ids": np.ones((1, 0), "int32")}, "1 to max_length"),
@@ -763,6 +765,10 @@ CONFIG_ERRORS = [
     ({"pad_id": 13}, "pad_id"),
     ({"sep_id": 2}, "sep_id"),
 ]
+
+
+def test_settings_that_do_not_go():
+    check_errors(lambda changes: UniVAE(**{**SIZES, "embedding_dim": 6, **changes}), CONFIG_ERRORS)
 
 
 @pytest.mark.parametrize(
