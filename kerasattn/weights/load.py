@@ -59,7 +59,10 @@ class LoadReport:
         return "\n".join(lines)
 
 
-def load_weights(model, table, source, strict=True, fresh=(), optional=(), new=()):
+REMEDY = "strict=False to load what fits"
+
+
+def load_weights(model, table, source, strict=True, fresh=(), optional=(), new=(), remedy=REMEDY):
     """Loads a model's variables from a file.
 
     Names and shapes are compared first, so that a model that does not fit is left as it was. Floats
@@ -75,6 +78,7 @@ def load_weights(model, table, source, strict=True, fresh=(), optional=(), new=(
         optional: shell patterns of variables that need not be in the model, though the file has
             tensors for them.
         new: shell patterns of variables that are not loaded, whatever the file holds.
+        remedy: str, what the error says that one may ask for.
 
     Returns:
         `LoadReport`.
@@ -96,11 +100,11 @@ def load_weights(model, table, source, strict=True, fresh=(), optional=(), new=(
     ...     load_weights(dense, table, source).complete
     True
     """
-    report, plan = _compare(model, table, source, strict, fresh, optional, new)
+    report, plan = _compare(model, table, source, strict, fresh, optional, new, remedy)
     reader = _Reader(source, plan, report)
     for row in plan:
         row[0].assign(reader.read(*row))
-    _raise_if(strict and not report.complete, report)
+    _raise_if(strict and not report.complete, report, remedy)
     return report
 
 
@@ -184,7 +188,7 @@ class _Reader:
         return ops.zeros(shape, dtype)
 
 
-def _compare(model, table, source, strict, fresh, optional, new):
+def _compare(model, table, source, strict, fresh, optional, new, remedy=REMEDY):
     """What a model and a file have in common: a report, and rows of what is to be loaded.
 
     A row is a variable, its rule, and the names of its tensor in the file; parts of one tensor
@@ -218,7 +222,7 @@ def _compare(model, table, source, strict, fresh, optional, new):
     for name in sorted(name for name in names - taken if not table.ignores(name)):
         optional_owners = any(_matches(path, optional) for path in table.owners(name))
         (report.left_out if optional_owners else report.unused).append(name)
-    _raise_if(strict and not report.complete, report)
+    _raise_if(strict and not report.complete, report, remedy)
 
     return report, sorted(plan, key=lambda row: row[2][0])
 
@@ -241,9 +245,9 @@ def _check_numbers(dtype, name):
         raise ValueError(f"{name} holds {dtype}, expected numbers.")
 
 
-def _raise_if(wrong, report):
+def _raise_if(wrong, report, remedy=REMEDY):
     if wrong:
         raise ValueError(
             f"The weights do not fit the model.\n{report}\n"
-            "Give the arguments that fit the file, or strict=False to load what fits."
+            f"Give the arguments that fit the file, or {remedy}."
         )

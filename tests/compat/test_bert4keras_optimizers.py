@@ -6,9 +6,13 @@ import pytest
 
 from kerasattn.compat.bert4keras import optimizers
 from kerasattn.compat.bert4keras.optimizers import (
+    AdaFactor,
     Adam,
     extend_with_exponential_moving_average,
     extend_with_gradient_accumulation,
+    extend_with_layer_adaptation,
+    extend_with_lazy_optimization,
+    extend_with_lookahead,
     extend_with_parameter_wise_lr,
     extend_with_piecewise_linear_lr,
     extend_with_weight_decay,
@@ -72,6 +76,60 @@ def test_rates_of_weights():
     np.testing.assert_allclose(weights, [2 - 0.01 * GRADIENT, -1 - 0.02 * GRADIENT], rtol=1e-6)
 
 
+def test_what_is_extended_later_changes_what_is_below():
+    decayed = extend_with_weight_decay(keras.optimizers.SGD)
+    options = dict(weight_decay_rate=0.5, paramwise_lr_schedule={"dense": 0.2})
+    _, weights = run(extend_with_parameter_wise_lr(decayed)(0.1, **options), 1)
+    steps = [0.1 * (GRADIENT + 0.5 * weight) for weight in START.values()]
+    np.testing.assert_allclose(weights, [2 - 0.2 * steps[0], -1 - steps[1]], rtol=1e-6)
+    scaled = extend_with_parameter_wise_lr(keras.optimizers.SGD)
+    _, weights = run(extend_with_weight_decay(scaled)(0.1, **options), 1)
+    expected = 2 - 0.2 * 0.1 * GRADIENT - 0.1 * 0.5 * 2
+    np.testing.assert_allclose(weights, [expected, -1 - steps[1]], rtol=1e-6)
+
+
+def test_steps_as_long_as_weights():
+    base = extend_with_weight_decay(keras.optimizers.SGD)
+    optimizer = extend_with_layer_adaptation(base)(
+        0.1, weight_decay_rate=0.5, exclude_from_layer_adaptation=["Norm"]
+    )
+    _, weights = run(optimizer, 1)
+    step = 0.1 * (GRADIENT - 0.5)  # of Norm, as it is
+    np.testing.assert_allclose(weights, [2 - 0.1 * 2, -1 - step], rtol=1e-6)
+
+
+def test_rows_without_a_gradient_stay():
+    inputs = keras.Input((None,), dtype="int32")
+    embedded = keras.layers.Embedding(4, 2, name="table")(inputs)
+    model = keras.Model(inputs, keras.ops.sum(embedded, axis=(1, 2)))
+    lazy = extend_with_lazy_optimization(extend_with_weight_decay(Adam))
+    model.compile(lazy(0.1, include_in_lazy_optimization=["^table"]), loss="mse")
+    before = array(model.trainable_weights[0])
+    for ids in ([0, 1], [1, 2]):
+        model.fit(np.array([ids]), np.ones(1), verbose=0)
+    moved = (array(model.trainable_weights[0]) != before).any(axis=1)
+    assert moved.tolist() == [True, True, True, False]
+
+
+def test_slow_weights():
+    optimizer = extend_with_lookahead(keras.optimizers.SGD)(
+        1.0, steps_per_slow_update=2, slow_step_size=0.5
+    )
+    _, weights = run(optimizer, 5)  # two steps ahead and one back, twice, and one ahead
+    expected = [start - 3 * GRADIENT for start in START.values()]
+    np.testing.assert_allclose(weights, expected, rtol=1e-6)
+
+
+def test_adafactor():
+    _, weights = run(AdaFactor(0.01, epsilon2=1e-4), 1)
+    # A step of one number is its sign: it is as large as the root of its mean square.
+    np.testing.assert_allclose(weights, [2 - 0.01 * 2, -1 - 0.01], rtol=1e-5)
+    again = AdaFactor.from_config(AdaFactor(None, clipping_threshold=2.0).get_config())
+    assert (again.clip_threshold, again.relative_step) == (2.0, True)
+    with pytest.raises(ValueError, match="beta1=0"):
+        AdaFactor(beta1=0.9)
+
+
 def test_accumulation():
     optimizer = extend_with_gradient_accumulation(keras.optimizers.SGD)(0.1, grad_accum_steps=3)
     assert run(optimizer, 2)[1] == [2.0, -1.0]
@@ -95,6 +153,9 @@ def test_all_of_them_saved_and_loaded(tmp_path):
     cls = Adam
     for extend in (
         extend_with_weight_decay,
+        extend_with_layer_adaptation,
+        extend_with_lazy_optimization,
+        extend_with_lookahead,
         extend_with_parameter_wise_lr,
         extend_with_gradient_accumulation,
         extend_with_exponential_moving_average,
@@ -107,6 +168,10 @@ def test_all_of_them_saved_and_loaded(tmp_path):
         exclude_from_weight_decay=["Norm"],
         lr_schedule={2: 1, 4: 0.5},
         paramwise_lr_schedule={"dense": 0.5},
+        exclude_from_layer_adaptation=["Norm"],
+        include_in_lazy_optimization=["dense"],
+        steps_per_slow_update=3,
+        slow_step_size=0.7,
         grad_accum_steps=2,
         ema_momentum=0.9,
     )

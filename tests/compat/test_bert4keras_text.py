@@ -110,6 +110,26 @@ def test_vocabularies_are_written_and_read(tmp_path):
 def test_truncation_takes_from_the_longest():
     a, b = [1, 2, 3, 4], [5, 6]
     assert truncate_sequences(4, -1, a, b, []) == [[1, 2], [5, 6]]
+    with pytest.raises(ValueError, match="maxlen=0 is too short"):
+        Tokenizer({"[CLS]": 0, "[SEP]": 1}).encode(["[CLS]", "[SEP]"], maxlen=0)
+    with pytest.raises(ValueError, match="maxlen=1 is too short"):
+        truncate_sequences(1, 3, [1, 2, 3])
+
+
+def test_kinds_of_tokens():
+    assert Tokenizer.stem("##ing") == "ing" and Tokenizer.stem("ing") == "ing"
+    assert Tokenizer._is_cjk_character("好") and not Tokenizer._is_cjk_character("a")
+    assert Tokenizer._is_punctuation("，") and not Tokenizer._is_punctuation("a")
+    assert Tokenizer._is_redundant("##好") and not Tokenizer._is_redundant("好")
+
+
+def test_a_vocabulary_without_unknown_tokens():
+    tokenizer = Tokenizer({"[PAD]": 0, "a": 1}, token_start=None, token_end=None)
+    assert tokenizer.encode("a")[0] == [1]
+    with pytest.raises(ValueError, match=r"neither 'b' nor \[UNK\]"):
+        tokenizer.encode("a b")
+    tokenizer._token_unk_id = 0
+    assert tokenizer.encode("a b")[0] == [1, 0]
 
 
 def test_sentencepiece(golden):
@@ -127,12 +147,13 @@ def test_sentencepiece(golden):
         assert plain.encode(item["text"])[0] == item["sp_ids"]
         ids, segments = tokenizer.encode(item["text"])
         assert ids == [*item["sp_ids"], 1] and segments == [0] * len(ids)
-        known = [i for i in item["sp_ids"] if i != 2]
-        if known == item["sp_ids"]:  # bert4keras leaves unknown pieces out
-            assert tokenizer.decode([*ids, 10**6]) == item["sp_decoded"]
+        assert tokenizer.decode([*ids, 10**6]) == item["sp_decoded"]
     text = texts[0]["text"]
     assert tokenizer.encode(text, maxlen=3)[0] == [*texts[0]["sp_ids"][:2], 1]
     words = SpTokenizer(path, token_start=None, token_end=None, pre_tokenize=str.split)
     assert words.tokenize(text) == [t for word in text.split() for t in plain.tokenize(word)]
+    end = tokenizer.id_to_token(1)
+    other = SpTokenizer(path, None, None, token_translate={tokenizer.id_to_token(5): end})
+    assert other.decode(None, [end, tokenizer.id_to_token(6)]) == tokenizer.decode([5, 6])
     with pytest.raises(NotImplementedError, match="has offsets"):
         tokenizer.rematch(text, tokenizer.tokenize(text))

@@ -7,9 +7,20 @@ from keras import ops
 
 from kerasattn.compat.bert4keras import build_transformer_model, set_gelu
 from kerasattn.compat.bert4keras.attention import MultiHeadAttention
-from kerasattn.compat.bert4keras.backend import search_layer
-from kerasattn.compat.bert4keras.models import BERT, GPT2, T5, LM_Mask, UniLM_Mask
+from kerasattn.compat.bert4keras.backend import K, search_layer
+from kerasattn.compat.bert4keras.models import (
+    BERT,
+    GPT2,
+    T5,
+    GatedAttentionUnit,
+    LM_Mask,
+    RoFormerV2,
+    UniLM_Mask,
+    extend_with_language_model,
+    extend_with_unified_language_model,
+)
 from kerasattn.compat.bert4keras.resizing import orthogonally_resize
+from kerasattn.compat.bert4keras.snippets import delete_arguments, insert_arguments
 from kerasattn.compat.bert4keras.transformer_layers import FeedForward
 
 SIZES = dict(
@@ -296,6 +307,96 @@ def test_layers_in_the_old_convention(run):
     np.testing.assert_allclose(before[0, :5], after[0, :5], atol=1e-6)
 
 
+def test_a_mask_of_your_own(run):
+    class Causal(BERT):
+        """BERT with a mask that is the same for all of a batch, and Keras' sums."""
+
+        def compute_attention_bias(self, inputs=None):
+            if self.attention_bias is None:
+
+                def lower(ids):
+                    places = K.arange(0, K.shape(ids)[1])
+                    return places[None, :] <= places[:, None]
+
+                self.attention_bias = self.apply(
+                    inputs=self.inputs[0], layer=keras.layers.Lambda, function=lower, name="Mask"
+                )
+            return self.attention_bias
+
+        def add(self, x, y, name):
+            return self.apply(inputs=[x, y], layer=keras.layers.Add, name=f"{name}-Add")
+
+        def embed(self, inputs):
+            x = self.table(inputs[0], self.vocab_size, "Embedding-Token", mask_zero=True)
+            y = self.table(inputs[1], self.segment_vocab_size, "Embedding-Segment")
+            return self.add(x, y, "Embedding-Token-Segment")
+
+    [found] = run(build(Causal, with_mlm=True).model, TOKENS, SEGMENTS)
+    [expected] = run(build("bert", "lm").model, TOKENS, SEGMENTS)
+    np.testing.assert_allclose(found, expected, atol=1e-6)  # padding stays hidden
+
+
+def test_an_initializer_and_layers_of_your_own(run, tmp_path):
+    class Gated(RoFormerV2):
+        """RoFormerV2 whose layers are one gated attention unit."""
+
+        def initializer(self, shape, dtype=None, order=3, gain=1.0):
+            return super().initializer(shape, dtype, order, gain)
+
+        def apply_main_layers(self, inputs, index):
+            name = f"Transformer-{index}-GatedAttentionUnit"
+            mask, positions = self.compute_attention_bias(index), self.compute_position_bias(inputs)
+            x = self.apply(
+                inputs=[inputs, mask, positions],
+                layer=GatedAttentionUnit,
+                arguments={"a_bias": True, "p_bias": "rotary"},
+                units=self.intermediate_size,
+                key_size=self.attention_key_size,
+                activation=self.hidden_act,
+                normalization="softmax_plus",
+                kernel_initializer=self.initializer,
+                name=name,
+            )
+            return self.norm(self.add(inputs, x, name), f"{name}-Norm")
+
+    sizes = {**SIZES, "hidden_size": 64, "num_hidden_layers": 8}
+    model = build_transformer_model(model=Gated, application="unilm", **sizes)
+    kernel = ops.convert_to_numpy(
+        model.get_layer("Transformer-0-GatedAttentionUnit").i_dense.kernel
+    )
+    np.testing.assert_allclose(kernel.std(), 8 ** (-1 / 3) / 64**0.5, rtol=0.1)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(run(model, TOKENS, SEGMENTS)[0], run(again, TOKENS, SEGMENTS)[0])
+
+
+def test_arguments_of_your_own():
+    class Tagger(BERT):
+        """BERT without its heads, with another."""
+
+        @insert_arguments(num_tags=3)
+        @delete_arguments("with_pool", "with_mlm")
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+
+        def apply_final_layers(self, inputs):
+            return self.dense(inputs, self.num_tags, "Tags")
+
+    assert build_transformer_model(model=Tagger, num_tags=7, **SIZES).output.shape[-1] == 7
+    with pytest.raises(TypeError, match="Tagger does not take the argument 'with_pool'"):
+        build_transformer_model(model=Tagger, with_pool=True, **SIZES)
+
+
+def test_classes_that_write(run):
+    for extend, application in (
+        (extend_with_language_model, "lm"),
+        (extend_with_unified_language_model, "unilm"),
+    ):
+        [found] = run(build(extend(BERT)).model, TOKENS, SEGMENTS)
+        [expected] = run(build("bert", application).model, TOKENS, SEGMENTS)
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_models_that_share_layers():
     first = build()
     second = build(layers=first.layers, with_pool=True)
@@ -350,6 +451,19 @@ def test_the_builder_has_what_the_model_has():
     assert (t5.encoder.name, t5.decoder.name) == ("mine_Encoder", "mine_Decoder")
 
 
+def test_outputs_of_shared_layers(run):
+    model = build("albert").model
+    layer = model.get_layer("Transformer-FeedForward-Norm")
+    inner = keras.Model(model.inputs, layer.get_output_at(1))
+    [expected] = run(
+        build("albert", sizes={**SIZES, "num_hidden_layers": 2}).model, TOKENS, SEGMENTS
+    )
+    np.testing.assert_allclose(run(inner, TOKENS, SEGMENTS)[0], expected, atol=1e-6)
+    assert layer.get_output_at(-1) is layer.get_output_at(2) is model.output
+    with pytest.raises(ValueError, match="called 3 times"):
+        layer.get_output_at(3)
+
+
 def test_layers_are_found_by_name():
     model = build().model
     x = keras.layers.Dense(2)(keras.layers.Dropout(0.1)(model.output))
@@ -377,14 +491,19 @@ def test_tokens_that_are_kept_and_made(run):
         expected = [*table, (table[1] + table[2]) / 2, 0.25 * table[0] + 0.75 * table[3]]
         found = getattr(model.get_layer(layer), attribute).numpy()
         np.testing.assert_allclose(found, np.stack(expected), rtol=1e-6)
-    for options in (dict(keep_tokens=[0, 30]), dict(compound_tokens=[[-1]])):
+    for options in (dict(keep_tokens=[0, 30]), dict(compound_tokens=[[30]])):
         with pytest.raises(ValueError, match="ids from 0 to 29"):
             build_transformer_model(None, tensors, **options, **SIZES)
+    kept = build_transformer_model(None, tensors, keep_tokens=range(4), **SIZES)
+    np.testing.assert_array_equal(
+        kept.get_layer("Embedding-Token").embeddings,
+        tensors["bert/embeddings/word_embeddings"][:4],
+    )
 
 
 def test_tensors_that_are_missing_or_of_another_shape(caplog):
     tensors = tensors_of(build())
-    with pytest.raises(ValueError, match="MLM-Dense/kernel"):
+    with pytest.raises(ValueError, match=r"(?s)MLM-Dense/kernel.*ignore_invalid_weights=True"):
         build_transformer_model(None, tensors, with_mlm=True, **SIZES)
     model = build_transformer_model(
         None, tensors, with_mlm=True, ignore_invalid_weights=True, **SIZES
@@ -435,7 +554,8 @@ def test_checkpoints_are_written_as_they_are_read(run, tmp_path, name):
     else:
         built = build(name, sizes=sizes, **options)
     built.save_weights_as_checkpoint(tmp_path / "model.ckpt")
-    again = build_transformer_model(None, tmp_path / "model.ckpt", name, **sizes, **options)
+    # A user may give the path of one of its files.
+    again = build_transformer_model(None, tmp_path / "model.ckpt.index", name, **sizes, **options)
     for variable, twin in zip(built.model.weights, again.weights, strict=True):
         np.testing.assert_array_equal(variable.numpy(), twin.numpy(), err_msg=variable.path)
     if name == "albert_unshared":
@@ -459,11 +579,37 @@ def test_checkpoints_are_written_as_they_are_read(run, tmp_path, name):
         (dict(wiht_mlm=True), "wiht_mlm"),
         (dict(vocab_size=None), "vocab_size"),
         (dict(model="t5", version="t5.2"), "t5.2"),
+        (dict(model=7), "a class of such, got 7"),
+        (dict(model=dict), "a class of such, got <class 'dict'>"),
+        (dict(hidden_size="16"), "hidden_size must be a whole number from 1 on, got '16'"),
+        (dict(num_hidden_layers=2.0), "num_hidden_layers must be a whole number from 0 on"),
+        (dict(num_attention_heads=0), "num_attention_heads must be a whole number from 1 on"),
+        (dict(vocab_size=True), "vocab_size must be a whole number from 1 on, got True"),
+        (dict(dropout_rate=1), r"dropout_rate must be a number in \[0, 1\), got 1"),
+        (dict(attention_dropout_rate="0.1"), "attention_dropout_rate must be a number"),
+        (dict(hidden_act={"class_name": "Lambda"}), "hidden_act must be a name or a function"),
+        (dict(hidden_act=[]), "hidden_act must be a name or a function"),
+        (dict(keep_tokens=5), "keep_tokens takes a list of ids, got 5"),
+        (dict(keep_tokens=[]), "keep_tokens takes a list of ids"),
+        (dict(keep_tokens=[0, 1.5]), "keep_tokens takes a list of ids"),
+        (dict(keep_tokens=[[0], [1]]), "keep_tokens takes a list of ids"),
+        (dict(compound_tokens=3), "compound_tokens takes a list of lists"),
+        (dict(compound_tokens=[3]), "compound_tokens takes lists of ids"),
+        (dict(compound_tokens=[[]]), "compound_tokens takes lists of ids"),
+        (dict(compound_tokens=[[-1]]), "compound_tokens takes lists of ids"),
+        (dict(compound_tokens=[([1, 2], [1.0])]), "as many weights"),
+        (dict(compound_tokens=[([1, 2], [1, -1])]), "as many weights"),
     ],
 )
 def test_errors(arguments, message):
     with pytest.raises(ValueError, match=message):
         build_transformer_model(**{**SIZES, **arguments})
+
+
+@on_tensorflow
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(ValueError, match="no folder"):
+        build().save_weights_as_checkpoint(tmp_path / "none" / "model.ckpt")
 
 
 def test_a_missing_config_is_named(tmp_path):

@@ -4,13 +4,14 @@ import keras
 from keras import ops
 
 from kerasattn import layers
-from kerasattn.ops import rotary
+from kerasattn.compat.bert4keras.nodes import Nodes
+from kerasattn.compat.bert4keras.rotation import SinusoidRotation
 
 register = keras.saving.register_keras_serializable(package="kerasattn.bert4keras")
 
 
 @register
-class MultiHeadAttention(layers.MultiHeadAttention):
+class MultiHeadAttention(Nodes, layers.MultiHeadAttention):
     """`layers.MultiHeadAttention` with bert4keras' list of inputs.
 
     Args:
@@ -26,10 +27,10 @@ class MultiHeadAttention(layers.MultiHeadAttention):
 
     Call arguments:
         inputs: list of query, key and value (batch, length, dim), and then what the next two
-            arguments announce: a bias of the scores or a boolean mask (batch, query, key); the
-            positions. These are sinusoids (batch or 1, length, key_size) for "rotary"; one vector
-            (query, key, key_size) for each pair, or one for keys and one for values, for
-            "typical_relative"; a bias (1, heads, query, key) or (query, key, heads) for
+            arguments announce: a bias of the scores or a boolean mask, (batch, query, key) or
+            (query, key); the positions. These are sinusoids (batch or 1, length, key_size) for
+            "rotary"; one vector (query, key, key_size) for each pair, or one for keys and one for
+            values, for "typical_relative"; a bias (1, heads, query, key) or (query, key, heads) for
             "t5_relative".
         a_bias: bool, whether there is a bias or a mask.
         p_bias: None, "rotary", "typical_relative" or "t5_relative".
@@ -71,7 +72,7 @@ class MultiHeadAttention(layers.MultiHeadAttention):
             dropout=attention_dropout or 0.0,
             use_bias=use_bias,
             scale=None if attention_scale else 1.0,
-            rotary=_Turn(name="rotary"),
+            rotary=SinusoidRotation(),
             accumulate_scores=accumulate_scores,
             kernel_initializer=kernel_initializer,
             autocast=False,  # biases, scores and sinusoids stay float32; the projections cast
@@ -104,6 +105,7 @@ class MultiHeadAttention(layers.MultiHeadAttention):
         options = {}
         if a_bias:
             bias = more.pop(0)
+            bias = bias[None] if len(bias.shape) == 2 else bias  # the same for all of a batch
             bias = bias[:, None] if len(bias.shape) == 3 else bias
             is_mask = keras.backend.standardize_dtype(bias.dtype) == "bool"
             options["attention_mask" if is_mask else "bias"] = bias
@@ -173,15 +175,3 @@ def after_real(cache, mask):
         real = real[:, None]
     shape = (*ops.shape(mask)[:-1], ops.shape(cache)[1])
     return ops.concatenate([ops.broadcast_to(real, shape), mask], axis=-1)
-
-
-class _Turn(keras.layers.Layer):
-    """Rotates queries and keys by sinusoids (batch or 1, length, dim), if there are any."""
-
-    def __init__(self, **kwargs):
-        super().__init__(autocast=False, **kwargs)
-
-    def call(self, x, sinusoids=None):
-        if sinusoids is None:
-            return x
-        return rotary.turn(x, sinusoids[..., 1::2], sinusoids[..., ::2])

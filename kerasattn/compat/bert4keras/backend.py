@@ -1,24 +1,54 @@
-"""What bert4keras keeps in its backend: the form of GELU, the search for a layer by name, and more.
+"""What bert4keras keeps in its backend: `keras`, `K`, the form of GELU, functions of tensors.
 
-Its losses and masks have modules of their own, and are here for scripts that look for them here.
+They have modules of their own, and are here for scripts that look for them here; `tf` too, which is
+imported when it is asked for.
 """
 
 import keras
 
+from kerasattn.compat.bert4keras import keras_functions as K
 from kerasattn.compat.bert4keras.losses import (
     multilabel_categorical_crossentropy,
     sparse_multilabel_categorical_crossentropy,
 )
 from kerasattn.compat.bert4keras.masking import sequence_masking
+from kerasattn.compat.bert4keras.rotation import apply_rotary_position_embeddings
+from kerasattn.compat.bert4keras.tensors import (
+    align,
+    attention_normalize,
+    batch_gather,
+    gelu_erf,
+    gelu_tanh,
+    leaky_relu,
+    piecewise_linear,
+    recompute_grad,
+    root_mean_square,
+    sinusoidal_embeddings,
+    swish,
+)
 from kerasattn.ops import activations
 
 __all__ = [
+    "K",
+    "align",
+    "apply_rotary_position_embeddings",
+    "attention_normalize",
+    "batch_gather",
+    "gelu_erf",
+    "gelu_tanh",
     "get_activation",
+    "keras",
+    "leaky_relu",
     "multilabel_categorical_crossentropy",
+    "piecewise_linear",
+    "recompute_grad",
+    "root_mean_square",
     "search_layer",
     "sequence_masking",
     "set_gelu",
+    "sinusoidal_embeddings",
     "sparse_multilabel_categorical_crossentropy",
+    "swish",
 ]
 
 GELUS = {"erf": "gelu", "tanh": "gelu_tanh"}
@@ -52,12 +82,21 @@ def get_activation(activation):
     return activations.get(_gelu if activation == "gelu" else activation)
 
 
-def search_layer(inputs, name):
+def __getattr__(name):
+    if name == "tf":
+        import tensorflow
+
+        return tensorflow
+    raise AttributeError(f"bert4keras' backend has no {name!r} here.")
+
+
+def search_layer(inputs, name, exclude_from=None):
     """The layer of a name among those that lead to a symbolic tensor, also inside of models.
 
     Args:
         inputs: a symbolic tensor, or a layer.
         name: str.
+        exclude_from: set of layers that are not gone through, or None.
 
     Returns:
         the layer, or None if there is none.
@@ -71,7 +110,7 @@ def search_layer(inputs, name):
     """
     found = isinstance(inputs, keras.layers.Layer)
     waiting = [inputs if found else inputs._keras_history.operation]
-    seen = set()
+    seen = {id(layer) for layer in exclude_from or ()}
     while waiting:
         layer = waiting.pop()
         if layer.name == name:

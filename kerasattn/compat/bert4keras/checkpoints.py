@@ -1,11 +1,13 @@
 """Weights of bert4keras' models from the checkpoints that they were published in, and back."""
 
 import logging
+import pathlib
 import types
 
 import keras
 import numpy as np
 
+from kerasattn.compat.bert4keras.checks import check_below, ids_and_weights
 from kerasattn.compat.bert4keras.resizing import resize_for
 from kerasattn.weights import Rule, Source, Table, TensorFlowSource, Transform, load_weights
 
@@ -45,15 +47,14 @@ class Checkpoints:
             ValueError: for ids that the checkpoint does not have.
         """
         if self.keep_tokens is not None:
-            check_ids("keep_tokens", self.keep_tokens, len(embeddings))
+            check_below("keep_tokens", self.keep_tokens, len(embeddings))
             embeddings = embeddings[np.asarray(self.keep_tokens)]
         if not self.compound_tokens:
             return embeddings
         made = []
         for item in self.compound_tokens:
-            weighted = len(item) == 2 and not np.isscalar(item[0])
-            ids, weights = item if weighted else (item, None)
-            check_ids("compound_tokens", ids, len(embeddings))
+            ids, weights = ids_and_weights(item)
+            check_below("compound_tokens", ids, len(embeddings))
             made.append(np.average(embeddings[np.asarray(ids)].astype("float32"), 0, weights))
         return np.concatenate([embeddings, np.asarray(made, embeddings.dtype)])
 
@@ -77,15 +78,18 @@ class Checkpoints:
                     transform = Transform(load=resize_for(layer, variable, i), save=None)
                 rules.append(Rule(variable.path, name, transform))
                 variables.append(variable)
-        given = (
-            _Arrays(checkpoint) if isinstance(checkpoint, dict) else TensorFlowSource(checkpoint)
-        )
+        if isinstance(checkpoint, dict):
+            given = _Arrays(checkpoint)
+        else:
+            given = TensorFlowSource(str(checkpoint).removesuffix(".index"))
         with given as source:
             report = load_weights(
                 types.SimpleNamespace(weights=variables),
                 Table(tuple(rules), ignored=("*",)),  # a file has heads that a model leaves out
                 _Read(source, self.load_variable),
                 fresh=("*",) if self.ignore_invalid_weights else (),
+                remedy="ignore_invalid_weights=True to leave out what the file lacks, "
+                "autoresize_weights=True to resize what has another shape",
             )
         if report.fresh:
             logging.getLogger(__name__).warning("%s", report)
@@ -99,10 +103,14 @@ class Checkpoints:
             dtype: of the tensors, by default that of the weights.
 
         Raises:
-            ValueError: if layers that share a name in the file have come to differ.
+            ValueError: if layers that share a name in the file have come to differ, or the folder
+                is not there.
         """
         import tensorflow as tf
 
+        folder = pathlib.Path(filename).parent
+        if not folder.is_dir():
+            raise ValueError(f"There is no folder {folder} for the checkpoint.")
         tensors = {}
         for layer, names in self._mapped(mapping):
             for variable, name in zip(layer.trainable_weights, names):
@@ -131,15 +139,6 @@ class Checkpoints:
 def is_transposed(name):
     """Whether a checkpoint holds a tensor the other way round."""
     return name == "cls/seq_relationship/output_weights" or "relative_attention_bias" in name
-
-
-def check_ids(what, ids, count):
-    """Refuses ids of rows that are not there."""
-    ids = np.asarray(ids)
-    if ids.ndim != 1 or not np.issubdtype(ids.dtype, np.integer):
-        raise ValueError(f"{what} takes lists of ids, got {ids.tolist()}.")
-    if ids.size == 0 or ids.min() < 0 or ids.max() >= count:
-        raise ValueError(f"{what} takes ids from 0 to {count - 1}, got {ids.tolist()}.")
 
 
 class _Arrays(Source):

@@ -85,8 +85,9 @@ class AutoRegressiveDecoder:
         if id(model) not in self.models:
             import keras
 
-            self.models[id(model)] = keras.Model(model.inputs, model.outputs[0][:, -1])
-        return self.models[id(model)]
+            last = keras.Model(model.inputs, model.outputs[0][:, -1])
+            self.models[id(model)] = (model, last)  # kept, so that its id stays its own
+        return self.models[id(model)][1]
 
     def predict(self, inputs, output_ids, states=None):
         """Probabilities or logits of the next token, (rows, vocabulary); yours to write."""

@@ -111,11 +111,17 @@ class RoFormerV2(RoFormer):
     norm_options = dict(zero_mean=False, scale=False, offset=False)
     has_conditions = False
 
-    @property
-    def initializer(self):
-        return keras.initializers.VarianceScaling(
-            1 / self.num_hidden_layers, "fan_in", "truncated_normal"
-        )
+    def initializer(self, shape, dtype=None, order=2, gain=1.0):
+        """Normal numbers, the smaller the more layers there are: (layers)^(-1 / order) * gain.
+
+        Args:
+            shape: of the weights; that of a table of tokens has its width last.
+        """
+        width = shape[1] if len(shape) > 1 and not 10 <= shape[0] <= 10000 else shape[0]
+        scale = gain * self.num_hidden_layers ** (-1.0 / order)
+        # 0.8796 is the deviation of normal numbers that are cut off at two.
+        stddev = scale / (0.87962566103423978 * width**0.5)
+        return keras.random.truncated_normal(shape, stddev=stddev, dtype=dtype)
 
     def apply_embeddings(self, inputs):
         x = self.dropout(self.embed(inputs), "Embedding-Dropout")

@@ -1,5 +1,7 @@
 import numpy as np
 
+from kerasattn.compat.bert4keras.batches import Batches
+
 
 class DataGenerator:
     """Batches of data that is a list or a stream, over and over, for `model.fit`.
@@ -68,22 +70,23 @@ class DataGenerator:
 
     def forfit(self, random=True):
         """Batches without end, for `fit`: inputs in a tuple, and labels where there are any."""
-        while True:
-            for batch in self.__iter__(random):
-                yield _for_keras(batch)
+        return Batches(map(_for_keras, self._rounds(random)))
 
     def fortest(self, random=False):
         """The inputs of batches without end, for `predict`."""
+        return Batches((_for_keras(batch)[0],) for batch in self._rounds(random))
+
+    def _rounds(self, random):
         while True:
-            for batch in self.__iter__(random):
-                yield (_for_keras(batch)[0],)
+            yield from self.__iter__(random)
 
     def to_dataset(self, types, shapes, names=None, padded_batch=False):
-        """A `tf.data.Dataset` of batches, of an `__iter__` that yields samples (inputs, labels).
+        """A `tf.data.Dataset` of batches, of an `__iter__` that yields samples.
 
         Args:
             types, shapes: dtypes and shapes of a sample, nested as it is.
-            names: names of its parts, nested likewise, for dicts; None for tuples.
+            names: names of its parts, nested likewise, for dicts: [("a", "b"), ("y",)] for inputs
+                and labels, ("a", "b") for inputs alone. None for tuples.
             padded_batch: whether samples are padded to the longest of their batch.
         """
         import tensorflow as tf
@@ -110,17 +113,16 @@ def _for_keras(batch):
 
 
 def _named(parts, names):
-    """(inputs, labels) with the names' structure: a dict for a list of names."""
+    """Parts with the structure of their names: dicts; lone labels stand for themselves."""
     if names is None:
         return tuple(tuple(p) if isinstance(p, list) else p for p in parts)
-    put = lambda name, part: (
-        part
-        if name is None
-        else dict(zip(name, part))
-        if isinstance(name, list | tuple)
-        else {name: part}
-    )
-    return tuple(put(name, part) for name, part in zip(names, parts))
+    if isinstance(names, str):
+        return {names: parts}
+    if all(isinstance(name, str) for name in names):
+        return dict(zip(names, parts))
+    inputs, *rest = (p if name is None else _named(p, name) for p, name in zip(parts, names))
+    lone = lambda p: next(iter(p.values())) if isinstance(p, dict) and len(p) == 1 else p
+    return (inputs, *map(lone, rest))
 
 
 def _shapes_as(types, shapes):

@@ -1,4 +1,9 @@
-"""bert4keras' layers, with its arguments and the names of its weights."""
+"""bert4keras' layers, with its arguments and the names of its weights.
+
+As there, Keras' own stand beside them: `Dense` and `Dropout`, but not those that it replaces.
+"""
+
+import keras
 
 from kerasattn.compat.bert4keras.attention import MultiHeadAttention
 from kerasattn.compat.bert4keras.chains import ConditionalRandomField, MaximumEntropyMarkovModel
@@ -12,14 +17,17 @@ from kerasattn.compat.bert4keras.positions import (
     RelativePositionEmbeddingT5,
     SinusoidalPositionEmbedding,
 )
+from kerasattn.compat.bert4keras.sequences import Concatenate1D, GlobalMaxPooling1D
 from kerasattn.compat.bert4keras.transformer_layers import Embedding, FeedForward
 
 __all__ = [
+    "Concatenate1D",
     "ConditionalRandomField",
     "EfficientGlobalPointer",
     "Embedding",
     "FeedForward",
     "GatedAttentionUnit",
+    "GlobalMaxPooling1D",
     "GlobalPointer",
     "LayerNormalization",
     "Loss",
@@ -31,3 +39,9 @@ __all__ = [
     "ScaleOffset",
     "SinusoidalPositionEmbedding",
 ]
+
+OTHERS = {
+    name: x for name, x in vars(keras.layers).items() if name not in __all__ and name[0] != "_"
+}
+globals().update(OTHERS)
+__all__ += sorted(OTHERS)

@@ -29,10 +29,16 @@ def sparse_multilabel_categorical_crossentropy(y_true, y_pred, mask_zero=False):
     >>> round(float(loss), 4)  # log 3 + log 2: labels 1 and 3 are not, 2 is
     1.7918
     """
-    y_pred = ops.cast(y_pred, "float32")
-    number = y_pred.shape[-1]
-    # (..., positives, n) -> (..., n)
-    is_so = ops.any(ops.cast(y_true, "int32")[..., None] == ops.arange(number), axis=-2)
+    y_pred = ops.cast(ops.convert_to_tensor(y_pred), "float32")
+    y_true = ops.cast(ops.convert_to_tensor(y_true), "int32")
+    *leading, count = ops.shape(y_pred)
+    rows = ops.reshape(y_pred, (-1, count))
+    labels = ops.reshape(y_true, (-1, ops.shape(y_true)[-1]))  # (rows, positives)
+    # One number each, not a row of them for each positive: there may be thousands of labels.
+    places = labels + ops.arange(ops.shape(rows)[0], dtype="int32")[:, None] * count
+    places = ops.reshape(places, (-1, 1))
+    hits = ops.scatter(places, ops.ones_like(places[:, 0]), (ops.size(rows),))
+    is_so = ops.reshape(hits, (-1, count)) > 0
     if mask_zero:
-        is_so, y_pred = is_so[..., 1:], y_pred[..., 1:]
-    return multilabel_cross_entropy(is_so, y_pred)
+        is_so, rows = is_so[:, 1:], rows[:, 1:]
+    return ops.reshape(multilabel_cross_entropy(is_so, rows), leading)

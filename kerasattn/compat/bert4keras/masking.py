@@ -1,8 +1,7 @@
 """bert4keras' way to hide padding: -inf, or any number, along one axis."""
 
+import keras
 from keras import ops
-
-INFINITY = 1e12  # what "inf" is where it must be finite
 
 
 def sequence_masking(x, mask=None, value=0, axis=None, bias=None, return_mask=False):
@@ -12,8 +11,8 @@ def sequence_masking(x, mask=None, value=0, axis=None, bias=None, return_mask=Fa
         x: float tensor.
         mask: (batch, length), or x's leading axes; None for none. Numbers count as true but 0.
         value: float, or "inf", "-inf".
-        axis: int, x's axis that the mask's last one is; 1 by default.
-        bias: number added where the mask is true, None for 0.
+        axis: int, x's axis that the mask's last one is; 1 by default. A list for several axes.
+        bias: added to x before; or bool, a mask in x's rank of its own.
         return_mask: bool, whether the mask in x's rank is returned too.
 
     Example:
@@ -22,17 +21,28 @@ def sequence_masking(x, mask=None, value=0, axis=None, bias=None, return_mask=Fa
     >>> print(np.array(sequence_masking(np.ones((1, 2)), np.array([[1, 0]]), "-inf")))
     [[  1. -inf]]
     """
+    x = ops.convert_to_tensor(x)
     if mask is not None:
-        mask = ops.cast(mask, "bool")
-        axis = 1 if axis is None else axis
-        axis = len(x.shape) + axis if axis < 0 else axis
-        while len(mask.shape) <= axis:
-            mask = ops.expand_dims(mask, 1)
-        while len(mask.shape) < len(x.shape):
-            mask = ops.expand_dims(mask, -1)
-        x = ops.convert_to_tensor(x) if bias is None else x + bias
+        axes = axis if isinstance(axis, list | tuple) else [1 if axis is None else axis]
+        given, mask = ops.cast(mask, "bool"), True
+        for axis in axes:
+            mask = mask & _along(given, axis % len(x.shape), len(x.shape))
+    if hasattr(bias, "dtype") and keras.backend.standardize_dtype(bias.dtype) == "bool":
+        mask, bias = bias if mask is None else mask & bias, None
+    if bias is not None:
+        x = x + bias
+    if mask is not None:
         x = ops.where(mask, x, ops.cast(float(value), x.dtype))
     return (x, mask) if return_mask else x
+
+
+def _along(mask, axis, rank):
+    """A mask (batch, ..., length) with its last axis at another place."""
+    while len(mask.shape) <= axis:
+        mask = ops.expand_dims(mask, 1)
+    while len(mask.shape) < rank:
+        mask = ops.expand_dims(mask, -1)
+    return mask
 
 
 def real_steps(y_pred):

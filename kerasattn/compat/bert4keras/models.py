@@ -2,6 +2,11 @@
 
 import inspect
 
+import keras
+import numpy as np
+
+from kerasattn.compat.bert4keras import layers
+from kerasattn.compat.bert4keras.backend import K
 from kerasattn.compat.bert4keras.bert import BERT
 from kerasattn.compat.bert4keras.decoders import GPT, GPT2, GPT2_ML
 from kerasattn.compat.bert4keras.encoders import (
@@ -30,12 +35,20 @@ __all__ = [
     "LM_Mask",
     "RoFormer",
     "RoFormerV2",
+    "T5_Base",
     "T5_Decoder",
     "T5_Encoder",
     "Transformer",
     "UniLM_Mask",
     "build_transformer_model",
+    "extend_with_language_model",
+    "extend_with_unified_language_model",
 ]
+# A file with a model of its own begins with `from ...models import *`, and finds layers too.
+OTHERS = {name: getattr(layers, name) for name in layers.__all__}
+OTHERS |= {"K": K, "Model": keras.Model, "keras": keras, "np": np}
+globals().update(OTHERS)
+__all__ += sorted(OTHERS)
 
 MODELS = {
     "bert": BERT,
@@ -89,6 +102,28 @@ class UniLM_Mask:
     application = "unilm"
 
 
+def extend_with_language_model(BaseModel):
+    """A class of models as `application="lm"` makes them."""
+    return type("LanguageModel", (LM_Mask, BaseModel), {"__init__": _with_words(BaseModel)})
+
+
+def extend_with_unified_language_model(BaseModel):
+    """A class of models as `application="unilm"` makes them."""
+    return type(
+        "UnifiedLanguageModel", (UniLM_Mask, BaseModel), {"__init__": _with_words(BaseModel)}
+    )
+
+
+def _with_words(base):
+    """The constructor of a base that then has the head for words."""
+
+    def __init__(self, *args, **kwargs):
+        base.__init__(self, *args, **kwargs)
+        self.with_mlm = self.with_mlm or True
+
+    return __init__
+
+
 def build_transformer_model(
     config_path=None,
     checkpoint_path=None,
@@ -134,10 +169,10 @@ def build_transformer_model(
     """
     settings = {} if config_path is None else dict(read_json(config_path))
     cls = model
-    if isinstance(model, str):
-        name = model.lower()
-        if name not in MODELS:
-            raise ValueError(f"model is one of {list(MODELS)} or a class, got {model!r}.")
+    name = model.lower() if isinstance(model, str) else None
+    if name not in MODELS and not (isinstance(model, type) and issubclass(model, Transformer)):
+        raise ValueError(f"model is one of {list(MODELS)} or a class of such, got {model!r}.")
+    if name is not None:
         cls = MODELS[name]
         if issubclass(cls, T5_Base):
             settings["version"] = T5_VERSIONS[name.partition("_")[0]]
@@ -146,7 +181,7 @@ def build_transformer_model(
     for ours, (theirs, default) in FROM_CONFIG.items():
         settings.setdefault(ours, settings.get(theirs, default))
     missing = [key for key in NEEDED if settings.get(key) is None]
-    if missing and issubclass(cls, Transformer):
+    if missing:
         raise ValueError(f"{config_path or 'The arguments'} must also say {', '.join(missing)}.")
 
     transformer = cls(**settings)
@@ -158,13 +193,21 @@ def build_transformer_model(
 
 
 def _check_arguments(cls, given):
-    """Refuses arguments that no model has: classes themselves pass over what they do not know."""
+    """Refuses arguments that no model has: classes themselves pass over what they do not know.
+
+    A class of the user's whose constructor takes any may know more.
+    """
     known = {theirs for theirs, _ in FROM_CONFIG.values()} | FROM_CONFIG.keys()
     for family in {cls, *MODELS.values()}:
         for base in family.__mro__:
             for method in (vars(base).get("__init__"), vars(base).get("build")):
-                if inspect.isfunction(method):
-                    known |= inspect.signature(method).parameters.keys()
+                if not inspect.isfunction(method):
+                    continue
+                parameters = inspect.signature(method).parameters
+                theirs = not base.__module__.startswith("kerasattn.")
+                if theirs and any(p.kind == p.VAR_KEYWORD for p in parameters.values()):
+                    return
+                known |= parameters.keys()
     unknown = sorted(given - known)
     if unknown:
         raise ValueError(f"No model has the arguments {', '.join(unknown)}.")

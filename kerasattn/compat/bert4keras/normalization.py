@@ -4,13 +4,14 @@ import keras
 from keras import ops
 
 from kerasattn.compat.bert4keras.backend import get_activation
+from kerasattn.compat.bert4keras.nodes import Nodes
 from kerasattn.ops import activations
 
 register = keras.saving.register_keras_serializable(package="kerasattn.bert4keras")
 
 
 @register
-class ScaleOffset(keras.layers.Layer):
+class ScaleOffset(Nodes, keras.layers.Layer):
     """x * gamma + beta along the last axis, both shifted by a condition if there is one.
 
     Args:

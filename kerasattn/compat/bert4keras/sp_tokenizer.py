@@ -1,13 +1,7 @@
 import numpy as np
 
 from kerasattn.compat.bert4keras.tokenizer import Tokenizer
-from kerasattn.tokenizers.sentencepiece_model import (
-    CONTROL,
-    UNKNOWN,
-    UNUSED,
-    read_model,
-    read_pieces,
-)
+from kerasattn.tokenizers.sentencepiece_model import UNKNOWN, read_model, read_pieces
 
 
 class SpTokenizer(Tokenizer):
@@ -19,7 +13,7 @@ class SpTokenizer(Tokenizer):
     Args:
         sp_model_path: path of the model's file.
         token_start, token_end: pieces around a text, None for none. T5 has None and "</s>".
-        pre_tokenize: function of a text to its words, which are cut one by one.
+        pre_tokenize: function of a text to its words, which are put together with spaces.
         token_translate: dict of pieces to put in place of others.
 
     Raises:
@@ -54,7 +48,6 @@ class SpTokenizer(Tokenizer):
             pre_tokenize=pre_tokenize,
             token_translate=token_translate,
         )
-        self._special_ids = {i for i, k in enumerate(kinds) if k in (CONTROL, UNKNOWN, UNUSED)}
         self._pieces_of_ids = [piece for piece, _ in pieces]
         self._vocab_size = len(pieces)
         self._token_unk = pieces[kinds.index(UNKNOWN)][0]
@@ -70,10 +63,11 @@ class SpTokenizer(Tokenizer):
         return self._pieces_of_ids[i] if i < self._vocab_size else ""
 
     def decode(self, ids, tokens=None):
-        """Ids, or pieces, to a text without control and unknown pieces."""
-        ids = self.tokens_to_ids(tokens) if ids is None else ids
-        ids = [i for i in ids if i < self._vocab_size and i not in self._special_ids]
-        return self._processor("int32").detokenize(np.array(ids, "int32")).numpy().decode("utf-8")
+        """Ids, or pieces, to a text, of which control pieces are no part."""
+        pieces = self.ids_to_tokens(ids) if tokens is None else tokens
+        pieces = [self._token_translate_inv.get(piece, piece) for piece in pieces]
+        pieces = np.array([piece for piece in pieces if piece], "object")
+        return self._processor("string").detokenize(pieces).numpy().decode("utf-8")
 
     def rematch(self, text, tokens):
         """Not of pieces: see `SentencePieceTokenizer.offsets`."""
@@ -81,9 +75,9 @@ class SpTokenizer(Tokenizer):
             "rematch is for WordPiece. kerasattn.tokenizers.SentencePieceTokenizer has offsets."
         )
 
-    def _cut(self, text, pre_tokenize=True):
+    def _tokenize(self, text, pre_tokenize=True):
         if pre_tokenize and self._pre_tokenize is not None:
-            return [t for word in self._pre_tokenize(text) for t in self._cut(word, False)]
+            text = " ".join(self._pre_tokenize(text))
         pieces = self._processor("string").tokenize(text).numpy()
         return [piece.decode("utf-8") for piece in pieces]
 

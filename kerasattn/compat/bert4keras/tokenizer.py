@@ -7,6 +7,7 @@ in the graph, and takes text of strangers.
 import re
 import unicodedata
 
+from kerasattn.compat.bert4keras.helpers import lowercase_and_normalize
 from kerasattn.tokenizers.checks import read_vocabulary
 
 CONTRACTIONS = r"' (re|m|s|t|ve|d|ll) "
@@ -58,9 +59,10 @@ class Tokenizer:
             token_dict = load_vocab(token_dict)
         self._token_dict = token_dict
         self._token_dict_inv = {i: token for token, i in token_dict.items()}
-        self._lower, self._longest = do_lower_case, word_maxlen
+        self._do_lower_case, self._word_maxlen = do_lower_case, word_maxlen
         self._token_start, self._token_end = token_start, token_end
-        self._pre_tokenize, self._translate = pre_tokenize, token_translate or {}
+        self._pre_tokenize, self._token_translate = pre_tokenize, token_translate or {}
+        self._token_translate_inv = {new: old for old, new in self._token_translate.items()}
         self._token_pad, self._token_unk, self._token_mask = "[PAD]", "[UNK]", "[MASK]"
         for role in ("pad", "unk", "mask", "start", "end"):
             token = getattr(self, f"_token_{role}")
@@ -72,7 +74,7 @@ class Tokenizer:
 
     def tokenize(self, text, maxlen=None):
         """The tokens of a text, with start and end; the end is kept if maxlen cuts it."""
-        tokens = [self._translate.get(t, t) for t in self._cut(text)]
+        tokens = [self._token_translate.get(t, t) for t in self._tokenize(text)]
         if self._token_start is not None:
             tokens.insert(0, self._token_start)
         if self._token_end is not None:
@@ -111,7 +113,13 @@ class Tokenizer:
 
     def token_to_id(self, token):
         """The id of a token, that of `[UNK]` if it has none."""
-        return self._token_dict.get(token, self._token_dict.get(self._token_unk))
+        found = self._token_dict.get(token, getattr(self, "_token_unk_id", None))
+        if found is None:
+            raise ValueError(
+                f"The vocabulary has neither {token!r} nor {self._token_unk}; set _token_unk_id to "
+                "the id that unknown tokens get."
+            )
+        return found
 
     def tokens_to_ids(self, tokens):
         """The ids of tokens, a list."""
@@ -125,21 +133,25 @@ class Tokenizer:
         """The tokens of ids, a list."""
         return [self.id_to_token(i) for i in ids]
 
-    def _cut(self, text, pre_tokenize=True):
-        if self._lower:
-            text = _lower(text)
+    def _tokenize(self, text, pre_tokenize=True):
+        if self._do_lower_case:
+            text = lowercase_and_normalize(text)
         if pre_tokenize and self._pre_tokenize is not None:
             words = self._pre_tokenize(text)
-            rows = [[w] if w in self._token_dict else self._cut(w, False) for w in words]
+            rows = [[w] if w in self._token_dict else self._tokenize(w, False) for w in words]
             return [token for row in rows for token in row]
-        spaced = "".join(
-            f" {c} " if _is_alone(c) else " " if _is_space(c) else "" if _is_control(c) else c
-            for c in text
-        )
+        spaced = "".join(map(self._spaced, text))
         return [piece for word in spaced.split() for piece in self._pieces(word)]
 
+    def _spaced(self, character):
+        if self._is_alone(character):
+            return f" {character} "
+        if self._is_space(character):
+            return " "
+        return "" if self._is_control(character) else character
+
     def _pieces(self, word):
-        if len(word) > self._longest:
+        if len(word) > self._word_maxlen:
             return [word]
         pieces, start = [], 0
         while start < len(word):
@@ -158,14 +170,14 @@ class Tokenizer:
         """Ids, or tokens, to a readable text without special tokens."""
         tokens = self.ids_to_tokens(ids) if tokens is None else tokens
         text = ""
-        for i, token in enumerate(t for t in tokens if not _is_special(t)):
+        for i, token in enumerate(t for t in tokens if not self._is_special(t)):
             if token.startswith("##"):
                 text += token[2:]
-            elif len(token) == 1 and CHINESE.match(token):
+            elif len(token) == 1 and self._is_cjk_character(token):
                 text += token
-            elif len(token) == 1 and _is_punctuation(token):
+            elif len(token) == 1 and self._is_punctuation(token):
                 text += token + " "
-            elif i > 0 and CHINESE.match(text[-1:]):
+            elif i > 0 and self._is_cjk_character(text[-1:]):
                 text += token
             else:
                 text += " " + token
@@ -176,23 +188,61 @@ class Tokenizer:
 
     def rematch(self, text, tokens):
         """For each token, the numbers of the characters of text that it stands for."""
-        if self._lower:
+        if self._do_lower_case:
             text = text.lower()
         normal, places = "", []
         for i, character in enumerate(text):
-            new = _lower(character) if self._lower else character
-            new = "".join(c for c in new if not _is_control(c))
+            new = lowercase_and_normalize(character) if self._do_lower_case else character
+            new = "".join(c for c in new if not self._is_control(c))
             normal += new
             places += [i] * len(new)
         result, place = [], 0
         for token in tokens:
-            if _is_special(token):
+            if self._is_special(token):
                 result.append([])
                 continue
-            start = normal.index(_stem(token), place)
-            place = start + len(_stem(token))
+            start = normal.index(self.stem(token), place)
+            place = start + len(self.stem(token))
             result.append(places[start:place])
         return result
+
+    # === Kinds of characters and tokens ===
+
+    @staticmethod
+    def stem(token):
+        """A token without "##" before it."""
+        return token.removeprefix("##")
+
+    @staticmethod
+    def _is_special(token):
+        return token[:1] == "[" and token[-1:] == "]"
+
+    @staticmethod
+    def _is_redundant(token):
+        """Whether no text is cut to such a token."""
+        stem = Tokenizer.stem(token)
+        return len(token) > 1 and any(map(Tokenizer._is_alone, stem))
+
+    @staticmethod
+    def _is_cjk_character(character):
+        return bool(CHINESE.match(character))
+
+    @staticmethod
+    def _is_punctuation(character):
+        ascii_mark = character.isascii() and character.isprintable() and not character.isalnum()
+        return (ascii_mark and character != " ") or unicodedata.category(character)[0] == "P"
+
+    @staticmethod
+    def _is_alone(character):
+        return Tokenizer._is_cjk_character(character) or Tokenizer._is_punctuation(character)
+
+    @staticmethod
+    def _is_space(character):
+        return character in " \t\n\r" or unicodedata.category(character) == "Zs"
+
+    @staticmethod
+    def _is_control(character):
+        return character in "\x00\ufffd" or unicodedata.category(character) in ("Cc", "Cf")
 
 
 def load_vocab(dict_path, encoding="utf-8", simplified=False, startswith=None):
@@ -210,7 +260,7 @@ def load_vocab(dict_path, encoding="utf-8", simplified=False, startswith=None):
     missing = [token for token in first if token not in ids]
     if missing:
         raise ValueError(f"The vocabulary lacks {' '.join(missing)} of startswith.")
-    kept = first + [t for t in ids if t not in first and not _is_redundant(t)]
+    kept = first + [t for t in ids if t not in first and not Tokenizer._is_redundant(t)]
     return {token: i for i, token in enumerate(kept)}, [ids[token] for token in kept]
 
 
@@ -225,6 +275,9 @@ def truncate_sequences(maxlen, indices, *sequences):
     """Takes elements out of the longest list, at its index, until all have maxlen together.
 
     The lists are changed; returns those that were not empty.
+
+    Raises:
+        ValueError: if the longest has no such element.
     """
     sequences = [sequence for sequence in sequences if sequence]
     if not isinstance(indices, (list, tuple)):
@@ -232,39 +285,10 @@ def truncate_sequences(maxlen, indices, *sequences):
     while sum(map(len, sequences)) > maxlen:
         lengths = [len(sequence) for sequence in sequences]
         longest = lengths.index(max(lengths))
-        sequences[longest].pop(indices[longest])
+        index, length = indices[longest], lengths[longest]
+        if not -length <= index < length:
+            raise ValueError(
+                f"maxlen={maxlen} is too short: of {length} elements none is number {index}."
+            )
+        sequences[longest].pop(index)
     return sequences
-
-
-def _lower(text):
-    text = unicodedata.normalize("NFD", text.lower())
-    return "".join(c for c in text if unicodedata.category(c) != "Mn")
-
-
-def _stem(token):
-    return token[2:] if token.startswith("##") else token
-
-
-def _is_special(token):
-    return token[:1] == "[" and token[-1:] == "]"
-
-
-def _is_redundant(token):
-    return len(token) > 1 and any(_is_alone(character) for character in _stem(token))
-
-
-def _is_punctuation(character):
-    ascii_mark = character.isascii() and character.isprintable() and not character.isalnum()
-    return (ascii_mark and character != " ") or unicodedata.category(character)[0] == "P"
-
-
-def _is_alone(character):
-    return bool(CHINESE.match(character)) or _is_punctuation(character)
-
-
-def _is_space(character):
-    return character in " \t\n\r" or unicodedata.category(character) == "Zs"
-
-
-def _is_control(character):
-    return character in "\x00\ufffd" or unicodedata.category(character) in ("Cc", "Cf")

@@ -5,11 +5,14 @@ A model is a builder: it makes each layer once by `apply`, under bert4keras' nam
 subclass that overrides one of them is another model.
 """
 
+import inspect
+
 import keras
 
 from kerasattn.compat.bert4keras.attention import MultiHeadAttention
 from kerasattn.compat.bert4keras.backend import get_activation
 from kerasattn.compat.bert4keras.checkpoints import Checkpoints
+from kerasattn.compat.bert4keras.checks import check_compound, check_kept, check_sizes
 from kerasattn.compat.bert4keras.normalization import LayerNormalization
 from kerasattn.compat.bert4keras.transformer_layers import (
     AttentionBias,
@@ -76,8 +79,13 @@ class Transformer(Checkpoints):
         name=None,
         **kwargs,
     ):
+        given = dict(locals())
+        check_sizes(**{name: given[name] for name in given.keys() - {"self", "kwargs"}})
         if keep_tokens is not None:
+            check_kept(keep_tokens)
             vocab_size = len(keep_tokens)
+        if compound_tokens is not None:
+            check_compound(compound_tokens)
         self.vocab_size = vocab_size + len(compound_tokens or ())
         self.hidden_size = hidden_size
         self.num_hidden_layers = num_hidden_layers
@@ -173,6 +181,8 @@ class Transformer(Checkpoints):
         """
         if layer is keras.layers.Dropout and not kwargs.get("rate", self.dropout_rate):
             return inputs
+        if layer is keras.layers.Add:
+            layer = Sum  # Keras 3 has no mask where one of two tensors has none
         if layer is MultiHeadAttention and self.residual_attention_scores:
             kwargs["return_attention_scores"] = True
             kwargs["accumulate_scores"] = self.residual_attention_scores == "accumulate"
@@ -181,6 +191,12 @@ class Transformer(Checkpoints):
             kwargs["arguments"], arguments = arguments, {}
         name = self.prefixed(kwargs.pop("name", None))
         if name not in self.layers:
+            kwargs = {
+                key: FunctionInitializer(value)
+                if key.endswith("initializer") and inspect.ismethod(value)
+                else value
+                for key, value in kwargs.items()
+            }
             made = layer(name=name, **kwargs)
             name = made.name
             self.layers[name] = made
@@ -319,6 +335,27 @@ class Transformer(Checkpoints):
             **self.feed_forward_options,
             name=name,
         )
+
+
+@keras.saving.register_keras_serializable(package="kerasattn.bert4keras")
+class FunctionInitializer(keras.initializers.Initializer):
+    """An initializer that is a model's method `initializer(shape, dtype=None)`.
+
+    It is saved without the method: what is saved has its weights.
+    """
+
+    def __init__(self, function=None):
+        self.function = function or keras.initializers.TruncatedNormal(stddev=0.02)
+
+    def __call__(self, shape, dtype=None):
+        return self.function(shape, dtype=dtype)
+
+    def clone(self):
+        """Itself, which has no seed."""
+        return self
+
+    def get_config(self):
+        return {}
 
 
 def as_list(x):

@@ -8,13 +8,14 @@ from keras import ops
 
 from kerasattn import layers
 from kerasattn.compat.bert4keras.backend import get_activation
+from kerasattn.compat.bert4keras.nodes import Nodes
 from kerasattn.ops import activations, masks
 
 register = keras.saving.register_keras_serializable(package="kerasattn.bert4keras")
 
 
 @register
-class Embedding(layers.TokenEmbedding):
+class Embedding(Nodes, layers.TokenEmbedding):
     """`layers.TokenEmbedding` that tells later layers where padding is.
 
     Args:
@@ -104,7 +105,7 @@ class AttentionBias(keras.layers.Layer):
 
 
 @register
-class FeedForward(keras.layers.Layer):
+class FeedForward(Nodes, keras.layers.Layer):
     """Dense layers whose products a last one maps back: two in all, or gated ones.
 
     Args:
@@ -179,7 +180,7 @@ class FeedForward(keras.layers.Layer):
 
 
 @register
-class Sum(keras.layers.Add):
+class Sum(Nodes, keras.layers.Add):
     """The sum of tensors, which is masked where any of them is."""
 
     def compute_mask(self, inputs, mask=None):
