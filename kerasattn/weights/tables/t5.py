@@ -150,7 +150,20 @@ def arguments(config, folder):
     values["activation"] = activation("gelu_new" if gate and name == "gelu" else name)
     values["gated"] = gate == "gated"
     values["with_head"] = config.get("architectures") not in (["T5Model"], ["MT5Model"])
+    if values["scale_output"] is None:
+        values["scale_output"] = scales_output(config)
     return values
+
+
+def scales_output(config):
+    """Whether outputs are scaled, of a config that does not say so: those of tied heads are.
+
+    Of mT5 only until version 4 of transformers; since then its configs all say "tied", too.
+    """
+    tied = bool(config.get("tie_word_embeddings", True))
+    if config.get("model_type") != "mt5":
+        return tied
+    return tied and str(config.get("transformers_version")).startswith(("2.", "3.", "4."))
 
 
 def is_encoder(config):
@@ -178,12 +191,14 @@ def config(name, values):
     """`config.json` of a model built with these arguments; the name is "t5" or "mt5"."""
     ours = values["activation"]
     proj = write_activation(ours)
-    if values["gated"]:
-        proj = "gated-gelu" if ours == "gelu_tanh" else f"gated-{proj}"
+    if values["gated"]:  # "gated-gelu" means the tanh form
+        proj = "gated-" + {"gelu_tanh": "gelu", "gelu": "gelu_python"}.get(ours, proj)
     written = {k: v for k, v in write_sizes(values, SIZES).items() if v is not None}
     if not values["cross_position_bias"]:
         written.pop("cross_position_bias", None)
     written["num_decoder_layers"] = values["num_decoder_layers"] or values["num_layers"]
+    if values["scale_output"] is None and values["tied_head"] is not None:
+        written["scale_decoder_outputs"] = values["tied_head"] and name == "t5"
     kind = "ForConditionalGeneration" if values["with_head"] else "Model"
     return written | {
         "model_type": name,
