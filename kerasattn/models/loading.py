@@ -54,7 +54,7 @@ def from_pretrained(folder, **options):
 
     Args:
         folder: path of a folder of Hugging Face (config.json; safetensors or pytorch_model.bin, one
-            file or shards) or of a TensorFlow checkpoint (bert_config.json).
+            file or shards) or of a TensorFlow checkpoint (bert_config.json and others).
         **options: of the family's `from_pretrained`, such as `heads=("class",)`, and arguments of
             its constructor.
 

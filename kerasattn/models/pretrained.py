@@ -6,6 +6,7 @@ import logging
 import pathlib
 
 import keras
+import numpy as np
 
 from kerasattn.models import changes
 from kerasattn.weights import build_with_weights, find_format
@@ -49,6 +50,7 @@ class Pretrained:
         with _naming(cls, path):
             arguments = form.arguments(config, folder)
             new = _settle_heads(arguments, overrides, form, folder)
+            _settle_tie(arguments, form, folder)
             arguments = {name: _revive(value) for name, value in arguments.items()} | overrides
             # Keras itself ignores names that it does not know.
             unknown = arguments.keys() - inspect.signature(cls.__init__).parameters.keys()
@@ -64,7 +66,8 @@ class Pretrained:
             model, report = build_with_weights(
                 build, form.table, source, strict, form.fresh, optional, new
             )
-        if report.fresh or not report.complete:
+        forgotten = report.left_out and "heads" not in overrides
+        if report.fresh or forgotten or not report.complete:
             logging.getLogger(__name__).warning("%s", report)
         return model
 
@@ -107,6 +110,22 @@ def _settle_heads(arguments, overrides, form, folder):
         return ()
     there = {*arguments["heads"], *found}
     return tuple(pattern for head, pattern in form.heads.items() if head not in there)
+
+
+def _settle_tie(arguments, form, folder):
+    """Unties a head for which the file has a table of its own, whatever the config says.
+
+    So are files of T5 1.1 and mT5 written by transformers 5.
+    """
+    paths = ("token_embedding/embeddings", "head/kernel")
+    found = [form.table.find(path) for path in paths]
+    if not arguments.get("tied_head") or None in found:
+        return
+    with form.open(folder) as source:
+        there = [(rule, name) for rule, names in found for name in names[:1] if name in source]
+        if len(there) == 2:
+            table, kernel = (rule.load(source.read(name)) for rule, name in there)
+            arguments["tied_head"] = np.array_equal(table, kernel.T)
 
 
 def _revive(value):

@@ -140,7 +140,8 @@ class T5(EncoderDecoder):
         num_buckets, max_distance: int, see `layers.RelativePositionBias`.
         with_head: bool, whether there are logits.
         tied_head: bool, whether they come from the token table.
-        scale_output: bool, whether the head reads hidden * hidden_dim ** -0.5; by default if tied.
+        scale_output: bool, whether the head reads hidden * hidden_dim ** -0.5; by default if tied,
+            but not of `MT5`.
         cross_position_bias: bool, whether the cross-attention has the decoder's bias too, as
             bert4keras has it.
         dropout: float in [0, 1).
@@ -172,6 +173,7 @@ class T5(EncoderDecoder):
     """
 
     formats = tables.FORMATS
+    scales_tied = True  # whether outputs are scaled before a tied head, by default
 
     def __init__(
         self,
@@ -201,7 +203,7 @@ class T5(EncoderDecoder):
         name=None,
     ):
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
-        scaled = tied_head if scale_output is None else scale_output
+        scaled = tied_head and self.scales_tied if scale_output is None else scale_output
 
         # === Layers ===
         make = T5Parts(config)
@@ -287,3 +289,4 @@ class MT5(T5):
     """
 
     formats = tables.MT5_FORMATS
+    scales_tied = False

@@ -73,7 +73,7 @@ class T5Encoder(BaseModel):
         self._config = {**config, "dtype": make.policy.name}
         self._id_ranges = {"token_ids": vocabulary_size}
         self._hidden = hidden
-        self._form = self.formats[0 if gated else 1]  # that it is saved in
+        self._form = self.formats[0 if gated else 2]  # that it is saved in
         make.shrink_queries(blocks)
 
     def save_pretrained(self, folder):

@@ -181,7 +181,7 @@ def _matrices(x):
 
 def _start(potentials):
     """Log-probabilities before the first step: state 0 is certain. (batch, num_tags)."""
-    row = ops.zeros_like(potentials[:, 0, 0])
+    row = ops.zeros_like(ops.sum(potentials[:, :1, 0], axis=1))  # of no step too
     return row + ops.where(ops.arange(potentials.shape[-1]) == 0, 0.0, PADDING)
 
 

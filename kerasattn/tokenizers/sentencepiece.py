@@ -13,6 +13,7 @@ from kerasattn.tokenizers.layout import Layout
 from kerasattn.tokenizers.sentencepiece_model import BYTE, CONTROL, read_model, read_pieces
 from kerasattn.tokenizers.sentencepiece_spans import piece_spans
 
+NONE = "\U0010ffff"  # which Unicode says is no character
 SPACE = "\u2581"  # what stands for a space inside of a piece
 _ANGLE = {"pad": "<pad>", "unk": "<unk>", "bos": "<s>", "eos": "</s>"}
 # What a family adds to its model: roles of tokens; where they go, a role or a text and a segment
@@ -191,8 +192,10 @@ class SentencePieceTokenizer(Tokenizer):
         if not self._allows(allow_special):
             return self._plain_ids(text)
         pattern, names = self._splits()
+        # The split ends a text at a NUL: another character stands for it meanwhile.
+        text = tf.strings.regex_replace(text, "\\x00", NONE)
         parts = tensorflow_text.regex_split(text, pattern, pattern)  # (batch, (parts))
-        flat = parts.flat_values
+        flat = tf.strings.regex_replace(parts.flat_values, NONE, "\x00")
         same = flat[:, None] == tf.constant(names)[None, :]  # (parts, special)
         is_special = tf.reduce_any(same, axis=1)
         special = tf.gather(self.special_ids, tf.argmax(tf.cast(same, "int32"), axis=1))[:, None]

@@ -1,5 +1,6 @@
 """What scripts that train have in common: settings from a command line, a folder to write into."""
 
+import argparse
 import contextlib
 import importlib.util
 import json
@@ -19,6 +20,57 @@ def option(name):
     '--batch-size'
     """
     return f"--{name.replace('_', '-')}"
+
+
+def command_line(script, output, settings, defaults, **more):
+    """A parser of --output, --small and an option for each setting, None where it is not given.
+
+    Args:
+        script: str, the script's docstring, of which the first line tells what it does.
+        output: str, the folder to write into if none is given.
+        settings: tuples of a setting's name, its type and what it is.
+        defaults: dict of what the settings are if they are not given; for the help text.
+        **more: further arguments of `argparse.ArgumentParser`.
+
+    Example:
+    >>> from kerasattn.training.runs import command_line
+    >>> parser = command_line("Counts.", "counts", [("seed", int, "of all draws")], {"seed": 0})
+    >>> vars(parser.parse_args(["--seed", "3", "--small"])) | {"output": None}
+    {'output': None, 'small': True, 'seed': 3}
+    """
+    parser = argparse.ArgumentParser(description=script.split("\n")[0], **more)
+    parser.error = stop
+    parser.add_argument(
+        "--output",
+        metavar="DIR",
+        type=Path,
+        default=Path(output),
+        help=f"folder to write into (default {output})",
+    )
+    parser.add_argument("--small", action="store_true", help="tiny settings: see that it runs")
+    for name, kind, text in settings:
+        default = "" if defaults.get(name) is None else f" (default {defaults[name]})"
+        parser.add_argument(option(name), type=kind, metavar="N", help=text + default)
+    return parser
+
+
+def settle(given, defaults, small):
+    """The settings that hold: the defaults, then those of --small, then those that are given.
+
+    Args:
+        given: what a parser of `command_line` has read.
+        defaults, small: dicts.
+
+    Example:
+    >>> import argparse
+    >>> from kerasattn.training.runs import settle
+    >>> given = argparse.Namespace(small=True, seed=3, epochs=None)
+    >>> settled = settle(given, {"seed": 0, "epochs": 5}, {"seed": 1, "epochs": 2})
+    >>> settled.seed, settled.epochs
+    (3, 2)
+    """
+    given = {name: value for name, value in vars(given).items() if value is not None}
+    return argparse.Namespace(**{**defaults, **(small if given["small"] else {}), **given})
 
 
 def check_numbers(settings, at_least, above):
@@ -97,6 +149,24 @@ def check_installed(packages, extra):
         raise ValueError(
             f'{", ".join(missing)} {verb} not installed: pip install "kerasattn[{extra}]".'
         )
+
+
+def package_folder(package, requirement):
+    """The folder of an installed package, which is not imported.
+
+    Raises:
+        ValueError: saying how to install it, if it is not there.
+
+    Example:
+    >>> from kerasattn.training.runs import package_folder
+    >>> package_folder("no_such_package", "--no-deps no-such-package==1.0")
+    Traceback (most recent call last):
+    ValueError: no_such_package is not installed: pip install --no-deps no-such-package==1.0
+    """
+    spec = importlib.util.find_spec(package)
+    if spec is None:
+        raise ValueError(f"{package} is not installed: pip install {requirement}")
+    return Path(spec.submodule_search_locations[0])
 
 
 def write_whole(path, content):

@@ -16,12 +16,20 @@ HEADS = {
 
 ACTIVATIONS = {
     "gelu": "gelu",
+    "gelu_python": "gelu",
     "gelu_new": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_python_tanh": "gelu_tanh",
+    "gelu_accurate": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
     "relu": "relu",
+    "relu6": "relu6",
     "silu": "silu",
     "swish": "silu",
+    "mish": "mish",
     "tanh": "tanh",
+    "sigmoid": "sigmoid",
+    "linear": "linear",
 }
 # What makes an architecture a causal language model.
 CAUSAL = ("LMHeadModel", "ForCausalLM")
@@ -98,8 +106,14 @@ class EncoderConfig:
         kind = config.get("position_embedding_type", "absolute")
         if kind != "absolute":
             raise ValueError(f"position_embedding_type {kind!r} is not supported.")
+        if config.get("add_cross_attention"):
+            raise ValueError("add_cross_attention, which reads another model, is not supported.")
         values["num_classes"] = config.get("num_labels") or len(config.get("id2label") or "01")
         values["heads"] = self._heads(config)
+        if config.get("tie_word_embeddings") is False and "mlm" in (values["heads"] or ()):
+            raise ValueError(
+                "tie_word_embeddings = False, a head with a table of its own, is not supported."
+            )
         values["application"] = config.get("application") or (
             "lm" if config.get("is_decoder") else "encoder"
         )

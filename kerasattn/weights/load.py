@@ -235,7 +235,7 @@ def _loaded_shape(rule, shape):
     """The shape that a transform gives, found without reading: zero strides take no memory."""
     try:
         return rule.load(np.broadcast_to(np.zeros((), bool), shape)).shape
-    except ValueError:  # a shape that the transform cannot take
+    except (ValueError, IndexError):  # a shape that the transform cannot take
         return None
 
 

@@ -52,6 +52,11 @@ def part(index, count):
     )
 
 
+def row(i):
+    """Ours is number i along the first axis of a tensor that has those of all layers."""
+    return Transform(load=lambda array: array[i], save=lambda array: array[None], part=i, axis=0)
+
+
 # Add to it by name; a rule also takes a Transform itself, for one that needs numbers of its own.
 TRANSFORMS = {
     "identity": Transform(load=lambda array: array, save=lambda array: array),
@@ -84,7 +89,8 @@ class Rule:
     Args:
         ours: template of the path of a variable in the model.
         theirs: template of the name of the tensor in the file, the one that is written.
-        transform: a name in `TRANSFORMS` or a `Transform`.
+        transform: a name in `TRANSFORMS`, a `Transform`, or a function that makes one of the
+            numbers in our path, as `row` does of `i`.
         aliases: templates of other names under which files hold the same tensor: legacy names and
             tied duplicates. Any one of the names is enough; if several are there, they must agree.
 
@@ -99,7 +105,7 @@ class Rule:
 
     ours: str
     theirs: str
-    transform: str | Transform = "identity"
+    transform: str | Transform | Callable = "identity"
     aliases: tuple = ()
 
     def __post_init__(self):
@@ -118,12 +124,20 @@ class Rule:
         return tuple(template.format(**numbers) for template in (self.theirs, *self.aliases))
 
     def path(self, name):
-        """The path of the variable that a foreign tensor belongs to; None if no match."""
+        """The path of the one variable that a foreign tensor belongs to; None if there is none."""
         for template in (self.theirs, *self.aliases):
             match = _pattern(template).fullmatch(name)
-            if match:
+            if match and _pattern(self.ours).groupindex.keys() <= match.groupdict().keys():
                 return self.ours.format(**match.groupdict())
         return None
+
+    def at(self, path):
+        """The rule with the transform that a variable's path asks for."""
+        if isinstance(self.transform, (str, Transform)):
+            return self
+        numbers = _pattern(self.ours).fullmatch(path).groupdict()
+        transform = self.transform(**{name: int(number) for name, number in numbers.items()})
+        return dataclasses.replace(self, transform=transform)
 
     def load(self, array):
         """The foreign tensor as our variable holds it."""
@@ -191,7 +205,7 @@ class Table:
         for rule in self.rules:
             names = rule.names(path)
             if names:
-                return rule, names + self._bare(names)
+                return rule.at(path), names + self._bare(names)
         return None
 
     def ignores(self, name):

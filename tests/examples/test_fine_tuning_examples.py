@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-for package in ("chitchat_dataset", "tensorflow_text", "sklearn"):
+for package in ("chitchat_dataset", "tensorflow_text", "sklearn", "sacrebleu"):
     pytest.importorskip(package, reason="the extra [examples] installs it")
 
 FOLDER = Path(__file__).parents[2] / "examples"
@@ -44,25 +44,31 @@ def test_conditional_generation(tmp_path):
     example = load("conditional_generation_unilm")
     assert example.main(["--small", "--output", str(tmp_path)]) == 0
     report = json.loads((tmp_path / "report.json").read_text("utf-8"))
-    assert len(report["written"]) == 16 and np.isfinite(report["held_out_loss"])
+    losses = [report["held_out_loss"], report["held_out_loss_behind_other_turns"]]
+    assert len(report["written"]) == 16 and np.all(np.isfinite(losses)) and losses[0] != losses[1]
+    asked, similar = ({row[i] for row in report["written"]} for i in (1, 3))
+    assert 0 <= report["chrf"] <= 100 and 0 < report["tf_idf_chrf"] < 100
+    assert len(similar) > 4 and all(text.endswith("?") for text in asked | similar)
     assert isinstance(keras.models.load_model(tmp_path / "model.keras"), keras.Model)
 
 
-def test_writing_is_what_the_whole_sequence_tells():
-    """Greedy tokens, one at a time in a batch, against the likeliest of one forward pass each."""
-    from kerasattn import decoding
-    from kerasattn.models import BERT
+def test_what_is_given_counts_more_than_small():
+    for name, option in (
+        ("text_classification", "texts"),
+        ("conditional_generation_unilm", "pairs"),
+    ):
+        example = load(name)
+        options = vars(example.parse_arguments(["--small", f"--{option}", "99"]))
+        assert options[option] == 99 and options["epochs"] == 1 and options["batch_size"] == 32
 
-    example = load("conditional_generation_unilm")
-    model = BERT(20, num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=16, max_length=48,
-                 application="unilm", initializer_range=0.5)  # fmt: skip
-    read = np.array([[2, 7, 8, 3, 0, 0], [2, 9, 3, 0, 0, 0]], "int32")
-    written = decoding.generate(
-        example.Writer(model), read, start_ids=[3, 3], max_new_tokens=4, jit=False
-    )
-    for row, length in ((0, 4), (1, 3)):
-        token_ids = np.concatenate([read[row, :length], written[row]])[None]
-        segment_ids = (np.arange(length + 4) >= length).astype("int32")[None]
-        logits = model({"token_ids": token_ids, "segment_ids": segment_ids})["lm_logits"]
-        likeliest = np.argmax(np.asarray(logits)[0, length - 1 : -1], axis=-1)
-        np.testing.assert_array_equal(likeliest, written[row])
+
+def test_complaints(capsys, tmp_path):
+    example = load("text_classification")
+    for option, complaint in (
+        (["--epochs", "0"], "--epochs must be at least 1, got 0"),
+        (["--learning-rate", "0"], "--learning-rate must be above 0"),
+        (["--texts", "many"], "invalid int value"),
+    ):
+        with pytest.raises(SystemExit):
+            example.main(["--output", str(tmp_path), *option])
+        assert complaint in capsys.readouterr().err

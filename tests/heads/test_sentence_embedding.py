@@ -38,6 +38,8 @@ def test_c7_nothing_gives_zeros(pooling):
     hidden, real = np.ones((2, 3, 2), "float32"), np.array([[True, True, False], [False] * 3])
     found = SentenceEmbedding(pooling, normalize=False)(hidden, real)
     np.testing.assert_array_equal(array(found), [[1, 1], [0, 0]])
+    found = SentenceEmbedding(pooling)(hidden[:, :0], real[:, :0])
+    np.testing.assert_array_equal(array(found), np.zeros((2, 2)))
     assert np.isfinite(array(SentenceEmbedding(pooling)(hidden, real))).all()
 
 

@@ -2,6 +2,7 @@
 
 import json
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -142,6 +143,28 @@ def agrees_with_others(golden, tmp_path):
         return model
 
     return check
+
+
+@pytest.fixture
+def write_checkpoint(tmp_path):
+    """A function that writes a TensorFlow folder: the name and content of its config, arrays."""
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("TensorFlow checkpoints need TensorFlow")
+    import tensorflow as tf
+
+    def write(config_file, config, arrays):
+        folder = tmp_path / "tensorflow"
+        folder.mkdir()
+        (folder / config_file).write_text(json.dumps(config))
+        tf.raw_ops.SaveV2(
+            prefix=str(folder / "model.ckpt"),
+            tensor_names=list(arrays),
+            shape_and_slices=[""] * len(arrays),
+            tensors=[tf.constant(array) for array in arrays.values()],
+        )
+        return folder
+
+    return write
 
 
 @pytest.fixture

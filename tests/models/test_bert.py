@@ -55,6 +55,12 @@ def test_every_head_on_one_encoder():
         "end_logits": (2, 5),
     }
     assert set(BERT(20, **SIZES, heads=())(IDS)) == {"hidden"}
+    # CASES C36, C72: a text of no tokens has outputs too.
+    none = model(IDS[:, :0])
+    assert {name: tuple(x.shape) for name, x in none.items()} == {
+        name: (2, 0, *shape[2:]) if shape[1] == 5 else shape for name, shape in shapes.items()
+    }
+    assert np.all(np.isfinite(array(none["class_logits"])))
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,15 @@
 """GPT-2: the numbers of others, and what its writing promises."""
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 from keras import ops
+from safetensors.numpy import load_file
 
+import kerasattn
 from kerasattn import decoding
 from kerasattn.models import GPT2
 from kerasattn.testing import check_model
@@ -18,6 +21,34 @@ SIZES = dict(vocabulary_size=13, num_layers=2, num_heads=2, hidden_dim=8, interm
 def test_golden(agrees_with_others, name):
     cases = ("greedy", "greedy_eos", "beam4", "beam4_eos") if name == "gpt2_lm" else ()
     agrees_with_others(GPT2, f"models/{name}", "models/gpt2_lm", cases=cases, jit=("beam4",))
+
+
+def test_tensorflow_checkpoint(tmp_path, write_checkpoint):
+    """As OpenAI has them: hparams.json, and dense weights with an axis of 1 before."""
+    model = GPT2(13, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=32, max_length=9)
+    for variable in model.trainable_variables:
+        variable.assign(np.random.default_rng(0).normal(size=variable.shape))
+    model.save_pretrained(tmp_path)
+    arrays = {}
+    for name, array in load_file(tmp_path / "model.safetensors").items():
+        name = name.replace("transformer.h.", "model/h").replace("transformer.", "model/")
+        name = name.replace(".", "/")
+        if re.search("attn|mlp", name):
+            name = name.replace("weight", "w").replace("bias", "b")
+            array = array[None] if name.endswith("w") else array
+        name = re.sub("(wte|wpe)/weight", r"\1", name)
+        arrays[re.sub("weight$", "g", re.sub("bias$", "b", name))] = array
+    assert {"model/wte", "model/h1/ln_2/g", "model/ln_f/b", "model/h0/mlp/c_fc/b"} < set(arrays)
+    assert arrays["model/h1/attn/c_attn/w"].shape == (1, 8, 24)
+    sizes = dict(n_vocab=13, n_ctx=9, n_embd=8, n_head=2, n_layer=2)
+    folder = write_checkpoint("hparams.json", sizes, arrays)
+    found = kerasattn.from_pretrained(folder)
+    assert type(found) is GPT2 and found.start_id == found.end_id == 12
+    for variable, twin in zip(model.weights, found.weights, strict=True):
+        np.testing.assert_array_equal(variable.numpy(), twin.numpy(), err_msg=twin.path)
+    (folder / "hparams.json").write_text('{"n_layer": 2}')
+    with pytest.raises(ValueError, match="does not say n_ctx, n_embd, n_head, n_vocab"):
+        GPT2.from_pretrained(folder)
 
 
 def test_model(one_token_at_a_time):

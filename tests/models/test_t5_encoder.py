@@ -2,6 +2,7 @@
 
 import json
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -67,6 +68,15 @@ def test_folders_of_whole_models(classes, settings, tmp_path):
     np.testing.assert_array_equal(array(part(ids)["hidden"]), expected)
     part.save_pretrained(tmp_path / "part")
     assert type(kerasattn.from_pretrained(tmp_path / "part")) is encoder
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="the files are TensorFlow's")
+def test_tensorflow_folder(golden):
+    folder = golden("tf_checkpoints/t5_v1_1_tf")
+    ids = np.array([[5, 6, 1, 0]])
+    expected = T5.from_pretrained(folder)({"token_ids": ids, "decoder_token_ids": ids})
+    found = T5Encoder.from_pretrained(folder)(ids)["hidden"]
+    np.testing.assert_array_equal(array(found), array(expected["encoder_hidden"]))
 
 
 @pytest.mark.slow

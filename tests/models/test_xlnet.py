@@ -1,9 +1,14 @@
 """XLNet: the numbers of others, and what its query stream sees."""
 
+import json
+import re
+
 import numpy as np
 import pytest
 from keras import ops
+from safetensors.numpy import load_file
 
+import kerasattn
 from kerasattn.models import XLNet
 from kerasattn.ops import masks
 from kerasattn.testing import check_model
@@ -132,3 +137,73 @@ def test_heads_and_memories_are_kept(tmp_path):
     np.testing.assert_array_equal(
         array(again(inputs)["class_logits"]), array(outputs["class_logits"])
     )
+
+
+def original_names(weights):
+    """The tensors of a Hugging Face file as the authors' TensorFlow checkpoints have them."""
+    arrays, stacked = {}, {}
+    ends = {"layer_norm/weight": "LayerNorm/gamma", "layer_norm/bias": "LayerNorm/beta"}
+    ends |= {f"rel_attn/{letter}": f"rel_attn/{letter}/kernel" for letter in "qkvro"}
+    ends |= {
+        "word_embedding/weight": "word_embedding/lookup_table",
+        "mask_emb": "mask_emb/mask_emb",
+    }
+    for name, array in weights.items():
+        name = "model/" + re.sub(r"layer/(\d+)", r"layer_\1", name.replace(".", "/"))
+        if name.endswith(("_bias", "seg_embed")):  # of all layers, one tensor
+            stacked.setdefault(name.rpartition("/")[2], []).append((name, array))
+            continue
+        if re.search(r"ff/layer_\d/weight", name):
+            name, array = name.replace("weight", "kernel"), np.ascontiguousarray(array.T)
+        for end, theirs in ends.items():
+            name = re.sub(f"{end}$", theirs, name)
+        arrays[name] = array
+    for name, rows in stacked.items():
+        arrays[f"model/transformer/{name}"] = np.stack([array for _, array in sorted(rows)])
+    return arrays
+
+
+def test_tensorflow_checkpoint(tmp_path, write_checkpoint):
+    model = XLNet(**SIZES)
+    for variable in model.trainable_variables:
+        variable.assign(RANDOM.normal(size=variable.shape))
+    model.save_pretrained(tmp_path)
+    arrays = original_names(load_file(tmp_path / "model.safetensors"))
+    assert arrays["model/transformer/r_w_bias"].shape == (2, 2, 4)
+    assert arrays["model/transformer/seg_embed"].shape == (2, 2, 2, 4)
+    assert arrays["model/transformer/layer_1/rel_attn/o/kernel"].shape == (8, 2, 4)
+    slots = {"model/lm_loss/bias/Adam": np.zeros(13, "float32"), "global_step": np.array(7)}
+    sizes = dict(n_token=13, n_layer=2, n_head=2, d_head=4, d_model=8, d_inner=12)
+    config = {**sizes, "ff_activation": "gelu", "untie_r": True}
+    folder = write_checkpoint("xlnet_config.json", config, arrays | slots)
+    found = kerasattn.from_pretrained(folder)
+    assert type(found) is XLNet and list(found.output) == list(model.output)
+    for variable, twin in zip(model.weights, found.weights, strict=True):
+        np.testing.assert_array_equal(array(variable.value), array(twin.value), err_msg=twin.path)
+    with pytest.raises(ValueError, match=r"block_1/attention/biases/content.*missing|mismatched"):
+        XLNet.from_pretrained(folder, num_layers=3)
+    (folder / "xlnet_config.json").write_text(json.dumps({**config, "untie_r": False}))
+    with pytest.raises(ValueError, match="untie_r = False"):
+        XLNet.from_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        dict(bi_data=True),
+        dict(reuse_len=3),
+        dict(attn_type="neither"),
+        dict(attn_type="uni", same_length=True),
+        dict(d_head=5),
+        dict(tie_word_embeddings=False),
+        dict(architectures=["XLNetForSequenceClassification"], summary_type="mean"),
+        dict(architectures=["XLNetForSequenceClassification"], summary_activation="relu"),
+    ],
+    ids=str,
+)
+def test_what_configs_may_not_ask_for(option):
+    [huggingface, _] = XLNet.formats
+    config = {"architectures": ["XLNetLMHeadModel"], "d_model": 8, "n_head": 2, **option}
+    name = list(option)[-1]
+    with pytest.raises(ValueError, match=f"{name} = {option[name]!r}"):
+        huggingface.arguments(config, None)

@@ -24,7 +24,7 @@ def example():
 
 @pytest.fixture(scope="module")
 def loaded(example):
-    return example.load(example.package_folder())
+    return example.load(example.weights_folder())
 
 
 TEXTS = ["", "Ünïcödé, 中文 and 😀!", "word " * 300]
@@ -32,7 +32,7 @@ TEXTS = ["", "Ünïcödé, 中文 and 😀!", "word " * 300]
 
 def test_vectors_equal_those_of_sentence_transformers(example, loaded):
     library = pytest.importorskip("sentence_transformers", reason="the extra [peers] has it")
-    theirs = library.SentenceTransformer(str(example.package_folder()), device="cpu")
+    theirs = library.SentenceTransformer(str(example.weights_folder()), device="cpu")
     sentences = [example.QUERY, *example.SENTENCES, *TEXTS]
     expected = theirs.encode(sentences, batch_size=4)
     np.testing.assert_allclose(example.embed(*loaded, sentences), expected, rtol=0, atol=1e-4)

@@ -96,6 +96,9 @@ def test_bytes_of_unknown_characters():
     assert tokenizer.tokenize("a é") == ["\u2581a", "\u2581", "<0xC3>", "<0xA9>"]
     assert tokenizer.offsets("a é") == [(0, 1), (1, 2), (2, 3), (2, 3)]
     assert tokenizer.decode(tokenizer.encode(["a é💩"])) == ["a é💩"]
+    # CASES C61: what stands behind a NUL is read too.
+    assert tokenizer.tokenize("a\x00a") == ["\u2581a", "<0x00>", "a"]
+    assert tokenizer.offsets("a\x00a") == [(0, 1), (1, 2), (2, 3)]
     assert tokenizer.decode([[3 + 0xC3]]) == ["\ufffd"]
     assert tokenizer.encode("a", max_length=4).tolist() == [[2, 2, 1, 261]]  # on the left
     both = SentencePieceTokenizer(tiny_model(pieces), add_bos=False, add_eos=True)

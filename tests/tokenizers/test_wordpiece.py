@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from kerasattn.compat.bert4keras.tokenizers import load_vocab
 from kerasattn.tokenizers import SPECIAL_TOKENS, WordPieceTokenizer
 
 tf = pytest.importorskip("tensorflow", reason="tokenizers run in TensorFlow's graph")
@@ -96,6 +97,16 @@ def test_unusual_vocabulary():
     tokens = ["", "\ue003", "##", "\u3000", "[unused1]", *SPECIAL_TOKENS, "a", "##b"]
     tokenizer = WordPieceTokenizer(tokens)
     assert tokenizer.encode(["ab a"]).tolist() == [[7, 10, 11, 10, 8]]
+
+
+def test_a_lines_number_is_the_id(tmp_path):
+    # CASES C59
+    lines = ["[PAD]", "\u2028", "\u3000", "a", "b", *SPECIAL_TOKENS[1:]]
+    (tmp_path / "vocab.txt").write_bytes("\n".join([*lines, ""]).encode())
+    tokenizer = WordPieceTokenizer.from_pretrained(tmp_path)
+    assert tokenizer.vocabulary == lines
+    assert tokenizer.encode(["a b"])[0, 1:-1].tolist() == [3, 4]
+    assert load_vocab(tmp_path / "vocab.txt")["b"] == 4
 
 
 def test_files_and_config(tmp_path, tokenizer):

@@ -1,16 +1,21 @@
-"""GPT-2's checkpoints: Hugging Face folders, also those with the names of 2019.
+"""GPT-2's checkpoints: Hugging Face folders, also those with the names of 2019; OpenAI's own.
 
-The block rows are those of the first GPT too. Their kernels are (in, out), as ours.
+The block rows are those of the first GPT too. Their kernels are (in, out), as ours; in TensorFlow
+with an axis of 1 before.
 """
 
+import numpy as np
+
+from kerasattn.weights import sources
 from kerasattn.weights.configs import activation
+from kerasattn.weights.formats import Format
 from kerasattn.weights.huggingface import (
     huggingface_format,
     read_sizes,
     write_activation,
     write_sizes,
 )
-from kerasattn.weights.rules import Rule, Table, torch_norm
+from kerasattn.weights.rules import Rule, Table, Transform, torch_norm
 
 
 def conv1d(ours, theirs):
@@ -57,6 +62,42 @@ TABLE = Table(
     prefix="transformer.",
 )
 
+
+# === TensorFlow's names ===
+
+
+def third(index):
+    """The transform of the queries', keys' or values' kernel in one of (1, in, 3 * out)."""
+    return Transform(
+        load=lambda array: np.split(array[0], 3, axis=-1)[index],
+        save=lambda array: array[None],
+        part=index,
+    )
+
+
+def tensorflow_rules():
+    """The rules under OpenAI's names."""
+    block = "model/h{i}"
+    yield Rule("token_embedding/embeddings", "model/wte")
+    yield Rule("position_embedding/embeddings", "model/wpe")
+    for i, name in enumerate(("query", "key", "value")):
+        ours, theirs = f"block_{{i}}/self_attention/{name}", f"{block}/attn/c_attn"
+        yield Rule(f"{ours}/kernel", f"{theirs}/w", third(i))
+        yield Rule(f"{ours}/bias", f"{theirs}/b", f"{name}_of_3")
+    for ours, theirs in (
+        ("self_attention/output", "attn/c_proj"),
+        ("feed_forward/intermediate", "mlp/c_fc"),
+        ("feed_forward/output", "mlp/c_proj"),
+    ):
+        yield Rule(f"block_{{i}}/{ours}/kernel", f"{block}/{theirs}/w", "squeeze")
+        yield Rule(f"block_{{i}}/{ours}/bias", f"{block}/{theirs}/b")
+    norms = {"self_attention_norm": "ln_1", "feed_forward_norm": "ln_2"}
+    norms = {f"block_{{i}}/{ours}": f"{block}/{theirs}" for ours, theirs in norms.items()}
+    for ours, theirs in {**norms, "final_norm": "model/ln_f"}.items():
+        yield Rule(f"{ours}/gamma", f"{theirs}/g")
+        yield Rule(f"{ours}/beta", f"{theirs}/b")
+
+
 # === Sizes ===
 
 # Theirs -> ours, and what a config that leaves it out means.
@@ -91,6 +132,25 @@ def arguments(config, folder):
     return values
 
 
+HPARAMS = {
+    "n_vocab": "vocab_size",
+    "n_ctx": "n_positions",
+    "n_embd": "n_embd",
+    "n_head": "n_head",
+    "n_layer": "n_layer",
+}
+
+
+def tensorflow_arguments(config, folder):
+    """Constructor arguments from `hparams.json`; the last token begins and ends texts."""
+    missing = sorted(HPARAMS.keys() - config.keys())
+    if missing:
+        raise ValueError(f"hparams.json does not say {', '.join(missing)}")
+    last = config["n_vocab"] - 1
+    sizes = {theirs: config[name] for name, theirs in HPARAMS.items()}
+    return arguments({**sizes, "bos_token_id": last, "eos_token_id": last}, folder)
+
+
 def config(values):
     """`config.json` of a model built with these arguments."""
     return write_sizes(values, SIZES) | {
@@ -101,4 +161,16 @@ def config(values):
     }
 
 
-FORMATS = (huggingface_format("gpt2", "GPT-2", TABLE, arguments, config),)
+FORMATS = (
+    huggingface_format("gpt2", "GPT-2", TABLE, arguments, config),
+    Format(
+        name="TensorFlow GPT-2",
+        config_file="hparams.json",
+        find=sources.find_tensorflow,
+        source=sources.TensorFlowSource,
+        table=Table(tuple(tensorflow_rules())),
+        accepts=lambda config: True,
+        arguments=tensorflow_arguments,
+        tells=lambda config, names: "model/wte" in names,
+    ),
+)

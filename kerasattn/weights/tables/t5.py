@@ -150,7 +150,20 @@ def arguments(config, folder):
     values["activation"] = activation("gelu_new" if gate and name == "gelu" else name)
     values["gated"] = gate == "gated"
     values["with_head"] = config.get("architectures") not in (["T5Model"], ["MT5Model"])
+    if values["scale_output"] is None:
+        values["scale_output"] = scales_output(config)
     return values
+
+
+def scales_output(config):
+    """Whether outputs are scaled, of a config that does not say so: those of tied heads are.
+
+    Of mT5 only until version 4 of transformers; since then its configs all say "tied", too.
+    """
+    tied = bool(config.get("tie_word_embeddings", True))
+    if config.get("model_type") != "mt5":
+        return tied
+    return tied and str(config.get("transformers_version")).startswith(("2.", "3.", "4."))
 
 
 def is_encoder(config):
@@ -158,9 +171,8 @@ def is_encoder(config):
     return (config.get("architectures") or [""])[0].endswith("EncoderModel")
 
 
-def encoder_arguments(config, folder):
-    """Constructor arguments of an encoder alone, of any `config.json`."""
-    values = arguments(config, folder)
+def without_decoder(values):
+    """The arguments of an encoder alone, of those of a whole model."""
     return {name: value for name, value in values.items() if name not in OF_DECODERS}
 
 
@@ -178,12 +190,14 @@ def config(name, values):
     """`config.json` of a model built with these arguments; the name is "t5" or "mt5"."""
     ours = values["activation"]
     proj = write_activation(ours)
-    if values["gated"]:
-        proj = "gated-gelu" if ours == "gelu_tanh" else f"gated-{proj}"
+    if values["gated"]:  # "gated-gelu" means the tanh form
+        proj = "gated-" + {"gelu_tanh": "gelu", "gelu": "gelu_python"}.get(ours, proj)
     written = {k: v for k, v in write_sizes(values, SIZES).items() if v is not None}
     if not values["cross_position_bias"]:
         written.pop("cross_position_bias", None)
     written["num_decoder_layers"] = values["num_decoder_layers"] or values["num_layers"]
+    if values["scale_output"] is None and values["tied_head"] is not None:
+        written["scale_decoder_outputs"] = values["tied_head"] and name == "t5"
     kind = "ForConditionalGeneration" if values["with_head"] else "Model"
     return written | {
         "model_type": name,
@@ -203,6 +217,19 @@ def encoder_config(name, values):
 # === Formats ===
 
 
+def tensorflow_format(name, title, table, arguments):
+    """The `Format` of folders of mesh TensorFlow, of which the config says the version."""
+    return Format(
+        name=f"TensorFlow {title}",
+        config_file="t5_config.json",
+        find=sources.find_tensorflow,
+        source=sources.TensorFlowSource,
+        table=table,
+        accepts=lambda said: said.get("version", "t5.1.1").startswith(name),
+        arguments=arguments,
+    )
+
+
 def formats(name, title):
     """The formats of Hugging Face and TensorFlow, of each the gated version and the plain one."""
     found = []
@@ -214,32 +241,35 @@ def formats(name, title):
             arguments,
             functools.partial(config, name),
         )
-        tensorflow = Format(
-            name=f"TensorFlow {title}",
-            config_file="t5_config.json",
-            find=sources.find_tensorflow,
-            source=sources.TensorFlowSource,
-            table=tensorflow_table(feed_forward),
-            accepts=lambda said: said.get("version", "t5.1.1").startswith(name),
-            arguments=tensorflow_arguments,
+        tensorflow = tensorflow_format(
+            name, title, tensorflow_table(feed_forward), tensorflow_arguments
         )
         found += [of_kind(huggingface, gated), of_kind(tensorflow, gated)]
     return tuple(found)
 
 
 def encoder_formats(name, title):
-    """The formats of encoders alone, gated and plain; they read those of whole models too."""
+    """The formats of encoders alone, as `formats`; they read those of whole models too."""
+
+    def of_encoders(arguments):
+        return lambda config, folder: without_decoder(arguments(config, folder))
+
     found = []
     for feed_forward, gated in ((GATED, True), (PLAIN, False)):
-        table = huggingface_table(feed_forward)
-        form = huggingface_format(
+        huggingface = huggingface_format(
             name,
             f"{title} encoder",
-            dataclasses.replace(table, ignored=(*table.ignored, "decoder.*")),
-            encoder_arguments,
+            huggingface_table(feed_forward) + Table((), ignored=("decoder.*",)),
+            of_encoders(arguments),
             functools.partial(encoder_config, name),
         )
-        found.append(of_kind(form, gated))
+        tensorflow = tensorflow_format(
+            name,
+            f"{title} encoder",
+            tensorflow_table(feed_forward) + Table((), ignored=("decoder/*",)),
+            of_encoders(tensorflow_arguments),
+        )
+        found += [of_kind(huggingface, gated), of_kind(tensorflow, gated)]
     return tuple(found)
 
 

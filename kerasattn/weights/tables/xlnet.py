@@ -1,14 +1,24 @@
-"""XLNet's checkpoints: Hugging Face folders.
+"""XLNet's checkpoints: Hugging Face folders, and TensorFlow ones as its authors have them.
 
-Its projections are of rank 3 there, (hidden, heads, head size), and ours dense kernels.
+Its projections are of rank 3 there, (hidden, heads, head size), and ours dense kernels. Biases of
+the scores and segments of all layers are one tensor each in TensorFlow.
 """
 
 import dataclasses
 
 from kerasattn.weights.configs import EncoderConfig
-from kerasattn.weights.rules import Rule, Table, Transform, torch_dense, torch_norm
+from kerasattn.weights.rules import (
+    Rule,
+    Table,
+    Transform,
+    keras_layer,
+    row,
+    torch_dense,
+    torch_norm,
+)
 from kerasattn.weights.tables import bert
 
+ATTENTION, DENSE = "block_{i}/attention", ("kernel", "bias")
 PROJECTIONS = {"query": "q", "key": "k", "value": "v", "position": "r"}
 BIASES = {"content": "r_w_bias", "position": "r_r_bias", "segment": "r_s_bias"}
 
@@ -34,7 +44,7 @@ def split_heads(num_heads):
 def table(num_heads):
     """The table of models with so many heads."""
     to_heads, from_heads = split_heads(num_heads)
-    layer, attention = "transformer.layer.{i}", "block_{i}/attention"
+    layer, attention = "transformer.layer.{i}", ATTENTION
     return Table(
         (
             Rule(
@@ -67,6 +77,36 @@ def table(num_heads):
     )
 
 
+def tensorflow_table():
+    """The same under TensorFlow's names."""
+    to_heads, from_heads = split_heads(1)
+    model, layer, attention = "model/transformer", "model/transformer/layer_{i}", ATTENTION
+    return Table(
+        (
+            Rule("token_embedding/embeddings", f"{model}/word_embedding/lookup_table"),
+            Rule("query_stream/mask_embedding", f"{model}/mask_emb/mask_emb"),
+            *(
+                Rule(f"{attention}/{ours}/kernel", f"{layer}/rel_attn/{theirs}/kernel", to_heads)
+                for ours, theirs in PROJECTIONS.items()
+            ),
+            Rule(f"{attention}/output/kernel", f"{layer}/rel_attn/o/kernel", from_heads),
+            *(
+                Rule(f"{attention}/biases/{ours}", f"{model}/{theirs}", row)
+                for ours, theirs in BIASES.items()
+            ),
+            Rule(f"{attention}/segments", f"{model}/seg_embed", row),
+            *keras_layer(f"{attention}_norm", f"{layer}/rel_attn/LayerNorm", "gamma", "beta"),
+            *keras_layer("block_{i}/feed_forward/intermediate", f"{layer}/ff/layer_1", *DENSE),
+            *keras_layer("block_{i}/feed_forward/output", f"{layer}/ff/layer_2", *DENSE),
+            *keras_layer("block_{i}/feed_forward_norm", f"{layer}/ff/LayerNorm", "gamma", "beta"),
+            Rule("head/bias", "model/lm_loss/bias"),
+            # So they are spelled there.
+            *keras_layer("classifier/dense", "model/sequnece_summary/summary", *DENSE),
+        ),
+        ignored=bert.OPTIMIZER,
+    )
+
+
 # === Sizes ===
 
 SIZES = {
@@ -89,6 +129,12 @@ ARCHITECTURES = {
     "ForTokenClassification": ("token",),
     "ForQuestionAnsweringSimple": ("span",),
 }
+# How sequences are judged: by a dense layer of the last vector.
+SUMMARY = {
+    "summary_type": ("last",),
+    "summary_use_proj": (True,),
+    "summary_activation": ("tanh",),
+}
 CONFIG = EncoderConfig("xlnet", "XLNet", SIZES, ARCHITECTURES)
 
 
@@ -98,17 +144,41 @@ def arguments(config, folder):
     Raises:
         ValueError: for parts of the original that are not supported.
     """
-    for name in ("bi_data", "reuse_len"):
-        if config.get(name):
-            raise ValueError(f"{name} = {config[name]!r} is not supported.")
     values = CONFIG.arguments(config, folder)
-    if config.get("attn_type", "bi") == "uni" and "application" not in config:
-        values["application"] = "lm"
+    expected = {"attn_type": ("bi", "uni"), "bi_data": (False,), "reuse_len": (None, 0)}
+    causal = config.get("attn_type") == "uni"
+    if causal:
+        expected["same_length"] = (False,)  # which else changes nothing
+        if "application" not in config:
+            values["application"] = "lm"
+    if "class" in (values["heads"] or ()):
+        expected |= SUMMARY
+    if config.get("d_head"):
+        expected["d_head"] = (values["hidden_dim"] / values["num_heads"],)
+    for name, known in expected.items():
+        if config.get(name, known[0]) not in known:
+            said = ", ".join(f"{value!r}" for value in known)
+            raise ValueError(f"{name} = {config[name]!r} is not supported, only {said}.")
     # 0 and null keep everything there.
     values["memory_length"] = (config.get("mem_len") or None) if keeps_memories(config) else 0
     clamp = config.get("clamp_len", -1)
     values["max_distance"] = clamp if clamp > 0 else None
     return values
+
+
+def tensorflow_arguments(config, folder):
+    """Constructor arguments from `xlnet_config.json`.
+
+    Its "gelu" is read as Hugging Face reads it, as the erf form. The authors' program has the tanh
+    form, which `activation="gelu_tanh"` gives.
+
+    Raises:
+        ValueError: for biases that all layers share; none was published with these.
+    """
+    if not config.get("untie_r", True):
+        raise ValueError("untie_r = False, biases that all layers share, is not supported.")
+    size = {"vocab_size": config["n_token"]} if "n_token" in config else {}
+    return arguments({**config, **size}, folder)
 
 
 def keeps_memories(config):
@@ -136,4 +206,16 @@ def huggingface(num_heads=1):
     return dataclasses.replace(form, arguments=arguments, config=config)
 
 
-FORMATS = (huggingface(),)
+def tensorflow():
+    """The format of TensorFlow folders, which are read alone."""
+    form = bert.tensorflow(
+        "XLNet",
+        tensorflow_table(),
+        CONFIG,
+        config_file="xlnet_config.json",
+        tells=lambda config, names: "model/transformer/r_w_bias" in names,
+    )
+    return dataclasses.replace(form, arguments=tensorflow_arguments)
+
+
+FORMATS = (huggingface(), tensorflow())
