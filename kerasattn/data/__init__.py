@@ -9,14 +9,17 @@ from kerasattn.data.corpora import (
     train_test_split,
 )
 from kerasattn.data.pipelines import BucketPlan, bucketed_batches
+from kerasattn.data.word_vectors import chinese_word_vectors, word2vec_file
 
 __all__ = [
     "BucketPlan",
     "bucketed_batches",
     "cantonese_sentences",
+    "chinese_word_vectors",
     "chitchat_conversations",
     "chitchat_questions",
     "chitchat_utterances",
     "text_file",
     "train_test_split",
+    "word2vec_file",
 ]

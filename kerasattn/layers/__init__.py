@@ -3,15 +3,18 @@
 from kerasattn.layers.adaptive_embedding import AdaptiveEmbedding, AdaptiveSoftmax
 from kerasattn.layers.attention_mask import AttentionMask
 from kerasattn.layers.bottleneck_adapter import BottleneckAdapter
+from kerasattn.layers.character_convolution import CharacterConvolution
 from kerasattn.layers.crf import CRF
 from kerasattn.layers.crf_decode import CRFDecode
 from kerasattn.layers.efficient_global_pointer import EfficientGlobalPointer
+from kerasattn.layers.feature_scores import FeatureScores
 from kerasattn.layers.feed_forward import FeedForward
 from kerasattn.layers.gated_attention_unit import GatedAttentionUnit
 from kerasattn.layers.gaussian_sampling import GaussianSampling
 from kerasattn.layers.global_pointer import GlobalPointer
 from kerasattn.layers.isotropy_regularization import IsotropyRegularization
 from kerasattn.layers.language_model_head import LanguageModelHead
+from kerasattn.layers.lattice_lstm import LatticeLSTM
 from kerasattn.layers.learned_position_embedding import LearnedPositionEmbedding
 from kerasattn.layers.maximum_entropy_markov_model import MaximumEntropyMarkovModel
 from kerasattn.layers.memories import Memories, MemoryMask, NextMemories
@@ -42,13 +45,16 @@ __all__ = [
     "AttentionMask",
     "BottleneckAdapter",
     "CRFDecode",
+    "CharacterConvolution",
     "EfficientGlobalPointer",
+    "FeatureScores",
     "FeedForward",
     "GatedAttentionUnit",
     "GaussianSampling",
     "GlobalPointer",
     "IsotropyRegularization",
     "LanguageModelHead",
+    "LatticeLSTM",
     "LearnedPositionEmbedding",
     "MaximumEntropyMarkovModel",
     "Memories",

@@ -3,10 +3,12 @@
 from kerasattn.models.albert import ALBERT
 from kerasattn.models.bart import BART
 from kerasattn.models.bert import BERT
+from kerasattn.models.bilstm_crf import BiLSTMCRF
 from kerasattn.models.distilbert import DistilBERT
 from kerasattn.models.electra import ELECTRA
 from kerasattn.models.ernie import ERNIE
 from kerasattn.models.gpt2 import GPT2
+from kerasattn.models.lattice_lstm import LatticeLSTMCRF
 from kerasattn.models.llama import Llama
 from kerasattn.models.loading import from_pretrained, load_model
 from kerasattn.models.mass import MASS
@@ -19,6 +21,8 @@ from kerasattn.models.roformer_v2 import RoFormerV2
 from kerasattn.models.sentences import sentence_encoder
 from kerasattn.models.t5 import MT5, T5
 from kerasattn.models.t5_encoder import MT5Encoder, T5Encoder
+from kerasattn.models.tagger import Tagger
+from kerasattn.models.transformer_crf import TransformerCRF
 from kerasattn.models.transformer_xl import TransformerXL
 from kerasattn.models.univae import UniVAE
 from kerasattn.models.xlnet import XLNet
@@ -35,7 +39,9 @@ __all__ = [
     "MT5",
     "NEZHA",
     "T5",
+    "BiLSTMCRF",
     "DistilBERT",
+    "LatticeLSTMCRF",
     "Llama",
     "MT5Encoder",
     "OpenAIGPT",
@@ -43,6 +49,8 @@ __all__ = [
     "RoFormer",
     "RoFormerV2",
     "T5Encoder",
+    "Tagger",
+    "TransformerCRF",
     "TransformerXL",
     "UniVAE",
     "XLNet",

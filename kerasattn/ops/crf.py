@@ -9,16 +9,22 @@ is finite; what is forbidden costs so much that its probability is 0 in float32.
 Source: https://repository.upenn.edu/cis_papers/159 (Lafferty, McCallum, Pereira 2001), section 3.
 """
 
+import contextlib
+
 from keras import ops
 
-FORBIDDEN = -1e9  # the score of what must not be
-PADDING = -1e30  # off the diagonal of a step of padding, which nothing else reaches
+from kerasattn.ops import crf_chain, crf_sums
+from kerasattn.ops.crf_sums import FORBIDDEN, PADDING
 
 
 def log_potentials(
     emissions, transitions, start_scores=None, end_scores=None, padding_mask=None, normalize=False
 ):
     """Folds all scores of a chain into one tensor, in float32.
+
+    The tensor also remembers what it was made of, as Keras' softmax does: given to
+    `negative_log_likelihood` as it is, the loss is several times as fast. Its gradient then goes
+    straight to the scores, past the potentials.
 
     Args:
         emissions: float (batch, length, num_tags); what is below FORBIDDEN, -inf too, counts as it.
@@ -41,29 +47,25 @@ def log_potentials(
     >>> round(float(crf.log_partition(potentials)[0]), 4)
     4.7877
     """
-    emissions = ops.maximum(ops.cast(emissions, "float32"), FORBIDDEN)
-    num_tags = emissions.shape[-1]
-    from_start = ops.eye(num_tags, 1, dtype="float32") > 0  # (from, 1): state 0 alone
-    starts = 0.0 if start_scores is None else ops.cast(start_scores, "float32")
-    starts = ops.where(from_start, starts, FORBIDDEN)  # (from, to)
-
+    scores = ops.maximum(ops.cast(emissions, "float32"), FORBIDDEN)
     if padding_mask is None:
-        padding_mask = ops.ones_like(emissions[..., 0], dtype="bool")
-    real = ops.cast(padding_mask, "int32")
-    count = ops.cumsum(real, axis=1)
+        padding_mask = ops.ones_like(scores[..., 0], dtype="bool")
+    padding_mask = ops.cast(padding_mask, "bool")
+    count = ops.cumsum(ops.cast(padding_mask, "int32"), axis=1)
     is_first = padding_mask & (count == 1)
     is_last = padding_mask & (count == count[:, -1:])
-
-    steps = ops.where(_matrices(is_first), starts, ops.cast(transitions, "float32"))
-    potentials = steps + emissions[:, :, None, :]
-    if end_scores is not None:
-        ends = ops.cast(end_scores, "float32")
-        potentials = potentials + ops.where(_matrices(is_last), ends, 0.0)
+    for where, bound in ((is_first, start_scores), (is_last, end_scores)):
+        if bound is not None:
+            scores = scores + ops.where(where[..., None], ops.cast(bound, "float32"), 0.0)
+    chain = crf_chain.Chain(scores, ops.cast(transitions, "float32"), padding_mask, is_first)
     if normalize:
-        possible = potentials > FORBIDDEN / 2
-        potentials = ops.where(possible, ops.log_softmax(potentials, axis=-1), FORBIDDEN)
-    identity = ops.where(ops.eye(num_tags, dtype="float32") > 0, 0.0, PADDING)
-    return ops.where(_matrices(padding_mask), potentials, identity)
+        return crf_sums.potentials_of(
+            scores, chain.transitions, padding_mask, is_first, normalize=True
+        )
+    potentials = chain.potentials()
+    with contextlib.suppress(AttributeError):  # JAX's tensors have no room for it
+        potentials._kerasattn_chain = chain
+    return potentials
 
 
 def real_steps(potentials):
@@ -78,7 +80,7 @@ def real_steps(potentials):
 
 def log_partition(potentials):
     """The log of the sum over all paths of e^score: (batch, length, from, to) -> (batch,)."""
-    return _partition_beyond(potentials, ops.zeros_like(potentials[..., 0, 0]))
+    return crf_sums.partition_beyond(potentials, ops.zeros_like(potentials[..., 0, 0]))
 
 
 def negative_log_likelihood(potentials, tags):
@@ -102,7 +104,12 @@ def negative_log_likelihood(potentials, tags):
     >>> round(float(crf.negative_log_likelihood(potentials, np.array([[0, 1, 0]]))[0]), 5)
     1.78768
     """
-    loss = _partition_beyond(potentials, path_scores(potentials, tags))
+    chain = getattr(potentials, "_kerasattn_chain", None)
+    if chain is None or potentials.shape[-1] == 1:
+        loss = crf_sums.partition_beyond(potentials, path_scores(potentials, tags))
+    else:
+        previous, tags = _along(tags, ops.cast(chain.padding_mask, "int32"))
+        loss = crf_chain.negative_log_likelihood(chain, previous, tags)
     return ops.maximum(loss, 0.0)
 
 
@@ -116,9 +123,7 @@ def path_scores(potentials, tags):
     num_tags = potentials.shape[-1]
     real = ops.cast(real_steps(potentials), "int32")
     # Of a single tag padding is not told apart, but there is one path only.
-    tags = ops.cast(tags, "int32") * (real if num_tags > 1 else 0)
-    previous = _previous(tags, real)
-    tags = ops.where(real > 0, tags, previous)  # padding keeps the tag
+    previous, tags = _along(tags, real) if num_tags > 1 else [ops.zeros_like(real)] * 2
     shape = ops.shape(tags)
     flat = ops.reshape(ops.cast(potentials, "float32"), (*shape, num_tags * num_tags))
     return ops.take_along_axis(flat, (previous * num_tags + tags)[..., None], axis=-1)[..., 0]
@@ -129,8 +134,8 @@ def marginals(potentials):
 
     At padding they are those of the last real step before it.
     """
-    _, alphas = _forward(potentials)
-    _, tags = _backward(potentials, alphas)
+    _, alphas = crf_sums.forward(potentials)
+    _, tags = crf_sums.backward(potentials, alphas)
     return ops.transpose(tags, (1, 0, 2))
 
 
@@ -160,7 +165,7 @@ def viterbi(potentials):
         best = best - ops.max(best, axis=-1, keepdims=True)
         return best, best
 
-    start = _start(potentials)
+    start = crf_sums.start(potentials)
     last, best = ops.scan(advance, start, steps)
     before = ops.concatenate([start[None], best[:-1]], axis=0)
     pointers = ops.argmax(before[..., None] + steps, axis=2)  # (length, batch, to)
@@ -174,15 +179,11 @@ def viterbi(potentials):
     return tags, ops.sum(path_scores(potentials, tags), axis=1)
 
 
-def _matrices(x):
-    """(batch, length) to broadcast with (batch, length, from, to)."""
-    return x[:, :, None, None]
-
-
-def _start(potentials):
-    """Log-probabilities before the first step: state 0 is certain. (batch, num_tags)."""
-    row = ops.zeros_like(ops.sum(potentials[:, :1, 0], axis=1))  # of no step too
-    return row + ops.where(ops.arange(potentials.shape[-1]) == 0, 0.0, PADDING)
+def _along(tags, real):
+    """The tag of the last real step before each, and each step's own; padding keeps the tag."""
+    tags = ops.cast(tags, "int32") * real
+    previous = _previous(tags, real)
+    return previous, ops.where(real > 0, tags, previous)
 
 
 def _previous(tags, real):
@@ -193,60 +194,3 @@ def _previous(tags, real):
     compact = ops.take_along_axis(tags, order, axis=1)
     compact = ops.pad(compact, [[0, 0], [1, 0]])
     return ops.take_along_axis(compact, ops.cumsum(real, axis=1) - real, axis=1)
-
-
-def _partition_beyond(potentials, scores):
-    """log_partition minus the sum of `scores` (batch, length), which are taken off step by step.
-
-    Its gradient is written out: forward and backward probabilities are normalized at each step,
-    and the loops need not be differentiated.
-    """
-
-    @ops.custom_gradient
-    def beyond(potentials, scores):
-        raw, alphas = _forward(potentials - _matrices(scores))
-        # (length, batch): the growth of the sum over all paths, beyond the scores
-        value = ops.sum(ops.logsumexp(raw, axis=-1), axis=0)
-
-        def gradient(*args, upstream=None):
-            (upstream,) = args if upstream is None else (upstream,)
-            pairs, _ = _backward(potentials, alphas)
-            pairs = ops.transpose(pairs, (1, 0, 2, 3))
-            by_score = -upstream[:, None] * ops.ones_like(scores)
-            return _matrices(upstream[:, None]) * pairs, by_score
-
-        return value, gradient
-
-    return beyond(ops.cast(potentials, "float32"), scores)
-
-
-def _forward(potentials):
-    """Filtered log-probabilities of each tag, before and after they are normalized.
-
-    Returns:
-        raw (length, batch, num_tags), whose log-sum-exp is the growth of the partition function,
-        and what was there before each step, (length + 1, batch, num_tags).
-    """
-    steps = ops.transpose(ops.cast(potentials, "float32"), (1, 0, 2, 3))
-
-    def advance(alpha, step):
-        raw = ops.logsumexp(alpha[:, :, None] + step, axis=1)  # (batch, to)
-        return raw - ops.logsumexp(raw, axis=-1, keepdims=True), raw
-
-    start = _start(potentials)
-    _, raw = ops.scan(advance, start, steps)
-    alphas = raw - ops.logsumexp(raw, axis=-1, keepdims=True)
-    return raw, ops.concatenate([start[None], alphas], axis=0)
-
-
-def _backward(potentials, alphas):
-    """Probabilities of each pair of tags (length, batch, from, to), and of each tag."""
-    steps = ops.transpose(ops.cast(potentials, "float32"), (1, 0, 2, 3))
-    # Where a path came from, given where it is: rows that sum to 1 whatever is impossible.
-    origins = ops.softmax(alphas[:-1, :, :, None] + steps, axis=2)
-
-    def retreat(tags, origin):  # (batch, to), (batch, from, to)
-        return ops.matmul(origin, tags[..., None])[..., 0], tags
-
-    _, tags = ops.scan(retreat, ops.softmax(alphas[-1], axis=-1), origins, reverse=True)
-    return origins * tags[:, :, None, :], tags

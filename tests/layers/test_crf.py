@@ -170,6 +170,17 @@ def test_keras_masks_count_too():
     assert getattr(output, "_keras_mask", None) is None
 
 
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="its tensors have room for it")
+def test_what_potentials_were_made_of_is_known_behind_the_model():
+    """So that its loss is the fast one; of the other it differs in rounding alone."""
+    ids, tags = data(8)
+    potentials = model_of(layers.CRF, allowed_transitions=ALLOWED)(ids)
+    assert potentials._kerasattn_chain.padding_mask.shape == ids.shape
+    loss = CRFLoss(reduction=None)
+    np.testing.assert_allclose(loss(tags, potentials), loss(tags, potentials + 0.0), rtol=1e-4)
+    assert not hasattr(model_of(layers.MaximumEntropyMarkovModel)(ids), "_kerasattn_chain")
+
+
 def test_an_unconstrained_crf_learns_the_rules_of_a_scheme():
     """B 0, I 1, O 2: what never comes in the data, I behind O, gets the lowest scores."""
     tags = np.array([[0, 1, 2, 0, 2, 2, 0, 1], [2, 0, 1, 1, 2, 0, 0, 1]] * 8)

@@ -1,0 +1,86 @@
+"""Pretrained word vectors."""
+
+from pathlib import Path
+
+import numpy as np
+
+from kerasattn.data.corpora import package_file
+
+
+def word2vec_file(path):
+    """The words and vectors of a file in word2vec's binary format.
+
+    Args:
+        path: of a file whose first line has the number of words and of a vector's numbers; then
+            every word, a space, and its vector in float32.
+
+    Returns:
+        list of str, and float32 (words, dim). What is no UTF-8 in a word becomes U+FFFD.
+
+    Raises:
+        ValueError: if the file is missing, is none of this kind, or ends too early.
+
+    Example:
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from kerasattn.data import word2vec_file
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "words.vector")
+    >>> _ = path.write_bytes(b"1 2\\nword " + np.array([1, 2], "<f4").tobytes())
+    >>> words, vectors = word2vec_file(path)
+    >>> words, vectors.tolist()
+    (['word'], [[1.0, 2.0]])
+
+    Source: https://code.google.com/archive/p/word2vec/
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise ValueError(f"The file {str(path)!r} can't be read: {error.strerror}.") from None
+    return _word2vec(content, str(path))
+
+
+def chinese_word_vectors():
+    """125,796 Chinese words and their vectors of 100 numbers: those of the package `synonyms`.
+
+    License: MIT, copyright (c) 2017 Hai Liang Wang and Hu Ying Xi.
+
+    Returns:
+        list of str, and float32 (125796, 100).
+
+    Raises:
+        ValueError: if the package is not installed.
+
+    Example:
+    >>> import importlib.util, pytest
+    >>> if importlib.util.find_spec("synonyms") is None:  # not imported: it asks for more
+    ...     pytest.skip("needs synonyms")
+    >>> from kerasattn.data import chinese_word_vectors
+    >>> words, vectors = chinese_word_vectors()
+    >>> vectors.shape
+    (125796, 100)
+
+    Source: https://github.com/chatopera/Synonyms
+    """
+    # The package asks for a scipy of 2017, which reading its file does not need.
+    install = "pip install --no-deps synonyms==3.9.0"
+    content = package_file("synonyms", "data/words.vector", install)
+    return _word2vec(content, "synonyms/data/words.vector")
+
+
+def _word2vec(content, name):
+    header, newline, _ = content[:100].partition(b"\n")
+    sizes = header.split()
+    if not (newline and len(sizes) == 2 and all(size.isdigit() for size in sizes)):
+        raise ValueError(f"{name} does not begin with the number of words and of dimensions.")
+    count, dim = map(int, sizes)
+    if not 0 < 4 * dim * count <= len(content):
+        raise ValueError(f"{name} is too short for {count} vectors of {dim} numbers.")
+    words, vectors, place = [], np.zeros((count, dim), "float32"), len(header) + 1
+    for i in range(count):
+        end = content.find(b" ", place)
+        if end < 0 or end + 1 + 4 * dim > len(content):
+            raise ValueError(f"{name} ends after {i} of {count} words.")
+        words.append(content[place:end].decode("utf8", "replace").lstrip("\n"))
+        vectors[i] = np.frombuffer(content, "<f4", dim, end + 1)
+        place = end + 1 + 4 * dim
+    return words, vectors
