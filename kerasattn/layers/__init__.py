@@ -3,6 +3,8 @@
 from kerasattn.layers.adaptive_embedding import AdaptiveEmbedding, AdaptiveSoftmax
 from kerasattn.layers.attention_mask import AttentionMask
 from kerasattn.layers.bottleneck_adapter import BottleneckAdapter
+from kerasattn.layers.capsule_length import CapsuleLength
+from kerasattn.layers.capsule_mask import CapsuleMask
 from kerasattn.layers.crf import CRF
 from kerasattn.layers.crf_decode import CRFDecode
 from kerasattn.layers.efficient_global_pointer import EfficientGlobalPointer
@@ -19,12 +21,14 @@ from kerasattn.layers.multi_head_attention import MultiHeadAttention
 from kerasattn.layers.padding_mask import PaddingMask
 from kerasattn.layers.plain_rms_normalization import PlainRMSNormalization
 from kerasattn.layers.position_ids import PositionIds
+from kerasattn.layers.primary_capsules import PrimaryCapsules
 from kerasattn.layers.relative_attention import QueryBiases, RelativeAttention
 from kerasattn.layers.relative_block import RelativeTransformerBlock
 from kerasattn.layers.relative_position_bias import RelativePositionBias
 from kerasattn.layers.relative_position_embedding import RelativePositionEmbedding
 from kerasattn.layers.relative_sinusoids import RelativeSinusoids
 from kerasattn.layers.rotary_embedding import RotaryEmbedding
+from kerasattn.layers.routing_capsules import RoutingCapsules
 from kerasattn.layers.segment_ids import SegmentIds
 from kerasattn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
 from kerasattn.layers.swap_noise import SwapNoise
@@ -42,6 +46,8 @@ __all__ = [
     "AttentionMask",
     "BottleneckAdapter",
     "CRFDecode",
+    "CapsuleLength",
+    "CapsuleMask",
     "EfficientGlobalPointer",
     "FeedForward",
     "GatedAttentionUnit",
@@ -58,6 +64,7 @@ __all__ = [
     "PaddingMask",
     "PlainRMSNormalization",
     "PositionIds",
+    "PrimaryCapsules",
     "QueryBiases",
     "QueryStream",
     "RelativeAttention",
@@ -66,6 +73,7 @@ __all__ = [
     "RelativeSinusoids",
     "RelativeTransformerBlock",
     "RotaryEmbedding",
+    "RoutingCapsules",
     "SameSegment",
     "SegmentIds",
     "SinusoidalPositionEncoding",

@@ -3,6 +3,7 @@
 from kerasattn.models.albert import ALBERT
 from kerasattn.models.bart import BART
 from kerasattn.models.bert import BERT
+from kerasattn.models.capsnet import CapsNet
 from kerasattn.models.distilbert import DistilBERT
 from kerasattn.models.electra import ELECTRA
 from kerasattn.models.ernie import ERNIE
@@ -35,6 +36,7 @@ __all__ = [
     "MT5",
     "NEZHA",
     "T5",
+    "CapsNet",
     "DistilBERT",
     "Llama",
     "MT5Encoder",
