@@ -5,13 +5,16 @@ from kerasattn.layers.attention_mask import AttentionMask
 from kerasattn.layers.bottleneck_adapter import BottleneckAdapter
 from kerasattn.layers.capsule_length import CapsuleLength
 from kerasattn.layers.capsule_mask import CapsuleMask
+from kerasattn.layers.categorical_emissions import CategoricalEmissions
 from kerasattn.layers.crf import CRF
 from kerasattn.layers.crf_decode import CRFDecode
 from kerasattn.layers.efficient_global_pointer import EfficientGlobalPointer
 from kerasattn.layers.feed_forward import FeedForward
 from kerasattn.layers.gated_attention_unit import GatedAttentionUnit
+from kerasattn.layers.gaussian_emissions import GaussianEmissions
 from kerasattn.layers.gaussian_sampling import GaussianSampling
 from kerasattn.layers.global_pointer import GlobalPointer
+from kerasattn.layers.hidden_markov_chain import HiddenMarkovChain
 from kerasattn.layers.isotropy_regularization import IsotropyRegularization
 from kerasattn.layers.language_model_head import LanguageModelHead
 from kerasattn.layers.learned_position_embedding import LearnedPositionEmbedding
@@ -48,11 +51,14 @@ __all__ = [
     "CRFDecode",
     "CapsuleLength",
     "CapsuleMask",
+    "CategoricalEmissions",
     "EfficientGlobalPointer",
     "FeedForward",
     "GatedAttentionUnit",
+    "GaussianEmissions",
     "GaussianSampling",
     "GlobalPointer",
+    "HiddenMarkovChain",
     "IsotropyRegularization",
     "LanguageModelHead",
     "LearnedPositionEmbedding",

@@ -4,9 +4,11 @@ from kerasattn.models.albert import ALBERT
 from kerasattn.models.bart import BART
 from kerasattn.models.bert import BERT
 from kerasattn.models.capsnet import CapsNet
+from kerasattn.models.categorical_hmm import CategoricalHMM
 from kerasattn.models.distilbert import DistilBERT
 from kerasattn.models.electra import ELECTRA
 from kerasattn.models.ernie import ERNIE
+from kerasattn.models.gaussian_hmm import GaussianHMM
 from kerasattn.models.gpt2 import GPT2
 from kerasattn.models.llama import Llama
 from kerasattn.models.loading import from_pretrained, load_model
@@ -37,7 +39,9 @@ __all__ = [
     "NEZHA",
     "T5",
     "CapsNet",
+    "CategoricalHMM",
     "DistilBERT",
+    "GaussianHMM",
     "Llama",
     "MT5Encoder",
     "OpenAIGPT",
