@@ -1,4 +1,4 @@
-"""Corpora and `tf.data` pipelines."""
+"""Corpora, pictures and `tf.data` pipelines."""
 
 from kerasattn.data.corpora import (
     cantonese_sentences,
@@ -8,6 +8,7 @@ from kerasattn.data.corpora import (
     text_file,
     train_test_split,
 )
+from kerasattn.data.images import idx_images, mnist_digits
 from kerasattn.data.pipelines import BucketPlan, bucketed_batches
 from kerasattn.data.word_vectors import chinese_word_vectors, word2vec_file
 
@@ -19,6 +20,8 @@ __all__ = [
     "chitchat_conversations",
     "chitchat_questions",
     "chitchat_utterances",
+    "idx_images",
+    "mnist_digits",
     "text_file",
     "train_test_split",
     "word2vec_file",

@@ -3,6 +3,9 @@
 from kerasattn.layers.adaptive_embedding import AdaptiveEmbedding, AdaptiveSoftmax
 from kerasattn.layers.attention_mask import AttentionMask
 from kerasattn.layers.bottleneck_adapter import BottleneckAdapter
+from kerasattn.layers.capsule_length import CapsuleLength
+from kerasattn.layers.capsule_mask import CapsuleMask
+from kerasattn.layers.categorical_emissions import CategoricalEmissions
 from kerasattn.layers.character_convolution import CharacterConvolution
 from kerasattn.layers.crf import CRF
 from kerasattn.layers.crf_decode import CRFDecode
@@ -10,8 +13,10 @@ from kerasattn.layers.efficient_global_pointer import EfficientGlobalPointer
 from kerasattn.layers.feature_scores import FeatureScores
 from kerasattn.layers.feed_forward import FeedForward
 from kerasattn.layers.gated_attention_unit import GatedAttentionUnit
+from kerasattn.layers.gaussian_emissions import GaussianEmissions
 from kerasattn.layers.gaussian_sampling import GaussianSampling
 from kerasattn.layers.global_pointer import GlobalPointer
+from kerasattn.layers.hidden_markov_chain import HiddenMarkovChain
 from kerasattn.layers.isotropy_regularization import IsotropyRegularization
 from kerasattn.layers.language_model_head import LanguageModelHead
 from kerasattn.layers.lattice_lstm import LatticeLSTM
@@ -22,12 +27,14 @@ from kerasattn.layers.multi_head_attention import MultiHeadAttention
 from kerasattn.layers.padding_mask import PaddingMask
 from kerasattn.layers.plain_rms_normalization import PlainRMSNormalization
 from kerasattn.layers.position_ids import PositionIds
+from kerasattn.layers.primary_capsules import PrimaryCapsules
 from kerasattn.layers.relative_attention import QueryBiases, RelativeAttention
 from kerasattn.layers.relative_block import RelativeTransformerBlock
 from kerasattn.layers.relative_position_bias import RelativePositionBias
 from kerasattn.layers.relative_position_embedding import RelativePositionEmbedding
 from kerasattn.layers.relative_sinusoids import RelativeSinusoids
 from kerasattn.layers.rotary_embedding import RotaryEmbedding
+from kerasattn.layers.routing_capsules import RoutingCapsules
 from kerasattn.layers.segment_ids import SegmentIds
 from kerasattn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
 from kerasattn.layers.swap_noise import SwapNoise
@@ -45,13 +52,18 @@ __all__ = [
     "AttentionMask",
     "BottleneckAdapter",
     "CRFDecode",
+    "CapsuleLength",
+    "CapsuleMask",
+    "CategoricalEmissions",
     "CharacterConvolution",
     "EfficientGlobalPointer",
     "FeatureScores",
     "FeedForward",
     "GatedAttentionUnit",
+    "GaussianEmissions",
     "GaussianSampling",
     "GlobalPointer",
+    "HiddenMarkovChain",
     "IsotropyRegularization",
     "LanguageModelHead",
     "LatticeLSTM",
@@ -64,6 +76,7 @@ __all__ = [
     "PaddingMask",
     "PlainRMSNormalization",
     "PositionIds",
+    "PrimaryCapsules",
     "QueryBiases",
     "QueryStream",
     "RelativeAttention",
@@ -72,6 +85,7 @@ __all__ = [
     "RelativeSinusoids",
     "RelativeTransformerBlock",
     "RotaryEmbedding",
+    "RoutingCapsules",
     "SameSegment",
     "SegmentIds",
     "SinusoidalPositionEncoding",

@@ -4,9 +4,12 @@ from kerasattn.models.albert import ALBERT
 from kerasattn.models.bart import BART
 from kerasattn.models.bert import BERT
 from kerasattn.models.bilstm_crf import BiLSTMCRF
+from kerasattn.models.capsnet import CapsNet
+from kerasattn.models.categorical_hmm import CategoricalHMM
 from kerasattn.models.distilbert import DistilBERT
 from kerasattn.models.electra import ELECTRA
 from kerasattn.models.ernie import ERNIE
+from kerasattn.models.gaussian_hmm import GaussianHMM
 from kerasattn.models.gpt2 import GPT2
 from kerasattn.models.lattice_lstm import LatticeLSTMCRF
 from kerasattn.models.llama import Llama
@@ -40,7 +43,10 @@ __all__ = [
     "NEZHA",
     "T5",
     "BiLSTMCRF",
+    "CapsNet",
+    "CategoricalHMM",
     "DistilBERT",
+    "GaussianHMM",
     "LatticeLSTMCRF",
     "Llama",
     "MT5Encoder",

@@ -38,6 +38,7 @@ class BaseModel(Pretrained, keras.Model):
     _config = None
     _id_ranges = {}
     _hidden = ()
+    _xla_on_cpu = True  # whether jit_compile="auto" is XLA there
 
     def _keep(self, config, policy, hidden, **parts):
         """Sets the above, and what models that write ask for besides.
@@ -137,7 +138,8 @@ class BaseModel(Pretrained, keras.Model):
         self._auto_jit_compile = jit_compile == "auto"
         if jit_compile == "auto" and keras.backend.backend() == "tensorflow":
             # Keras resolves "auto" to off on a CPU; under tf.distribute XLA fails.
-            jit_compile = self.distribute_strategy.num_replicas_in_sync == 1
+            one_device = self.distribute_strategy.num_replicas_in_sync == 1
+            jit_compile = self._xla_on_cpu and one_device
         super().compile(optimizer, *args, jit_compile=jit_compile, **kwargs)
         if keras.backend.backend() == "tensorflow" and not self.optimizer.built:
             # A step that makes these variables itself is traced twice, which takes twice the time.

@@ -77,6 +77,10 @@ class Pretrained:
         Raises:
             ValueError: if the folder cannot be written; for a quantized model or adapters.
         """
+        if not self.formats:
+            raise ValueError(
+                f"{self.name} has no format of folders: save(path) writes a .keras file."
+            )
         changes.check_unchanged(self)
         self.formats[0].save(self, self._config, folder)
 

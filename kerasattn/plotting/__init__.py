@@ -4,6 +4,7 @@ from kerasattn.plotting.attention import attention_step
 from kerasattn.plotting.latent_text import latent_text_pictures
 from kerasattn.plotting.latents import latent_map, similarity
 from kerasattn.plotting.masks import mask_grid
+from kerasattn.plotting.pictures import picture_grid
 from kerasattn.plotting.training import training_curves
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "latent_map",
     "latent_text_pictures",
     "mask_grid",
+    "picture_grid",
     "similarity",
     "training_curves",
 ]

@@ -8,6 +8,7 @@ from kerasattn.training.checkpoint import (
     save_checkpoint,
 )
 from kerasattn.training.crf_loss import CRFLoss
+from kerasattn.training.margin_loss import MarginLoss
 from kerasattn.training.metrics import Perplexity
 from kerasattn.training.ngram import CharacterNGram
 from kerasattn.training.piecewise_linear import PiecewiseLinear
@@ -20,6 +21,7 @@ __all__ = [
     "CRFLoss",
     "CharacterNGram",
     "CodeUsage",
+    "MarginLoss",
     "Perplexity",
     "PiecewiseLinear",
     "Progress",

@@ -92,3 +92,15 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ValueError, match=r"kerasattn\[plotting\]"):
         plotting.training_curves([{"step": 1, "loss": 1.0}])
+
+
+def test_picture_grid(tmp_path):
+    pictures = np.arange(2 * 3 * 2 * 2).reshape(2, 3, 2, 2, 1) / 24
+    figure = plotting.picture_grid(pictures, ["a", "$b"], ["1", "2", "3"])
+    shown = np.asarray(figure.axes[0].images[0].get_array())
+    assert shown.shape == (5, 8)
+    np.testing.assert_allclose(shown[3:, 6:], pictures[1, 2, ..., 0], rtol=1e-6)
+    assert (shown[2] == 1).all() and (shown[:, [2, 5]] == 1).all()  # lines between them
+    assert saved(figure, tmp_path)
+    with pytest.raises(ValueError, match="pictures take the shape"):
+        plotting.picture_grid(np.zeros((3, 8, 8)))
