@@ -16,7 +16,9 @@ import importlib.util
 import json
 import os
 import statistics
+import sys
 import time
+from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -173,6 +175,9 @@ def main(arguments=None):
     parser.add_argument("--small", action="store_true", help="tiny sizes, to see that it runs")
     parser.add_argument("--rounds", type=int, help="measurements of each library")
     options = parser.parse_args(arguments)
+    # This folder has a file `tokenizers.py`, which the libraries would import as theirs.
+    here = Path(__file__).resolve().parent
+    sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != here]
     settings = {**SETTINGS, **(SMALL if options.small else {})}
     settings["rounds"] = options.rounds or settings["rounds"]
     print(", ".join(f"{name} {value}" for name, value in settings.items()))

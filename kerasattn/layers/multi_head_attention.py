@@ -2,7 +2,7 @@ import keras
 from keras import ops
 
 from kerasattn.ops import masks
-from kerasattn.ops.attention import as_mask, dot_product_attention
+from kerasattn.ops.attention import as_mask, cache_layout, dot_product_attention
 
 
 @keras.saving.register_keras_serializable(package="kerasattn")
@@ -173,19 +173,19 @@ class MultiHeadAttention(keras.layers.Layer):
         if self.rotary is not None:
             queries = self.rotary(queries, query_positions)
         if cache is None:
-            keys, values = self.project_key_value(value, key, key_positions)  # (b, k, kv, d)
+            keys, values = self.project_key_value(value, key, key_positions)
             more_masks = [masks.keys(m) for m in implicit if m is not None]
         elif cache_index is None:
             keys, values = cache
             more_masks = []
         else:
             new_keys, new_values = self.project_key_value(value, key, key_positions)
-            keys = ops.slice_update(cache[0], (0, cache_index, 0, 0), new_keys)
-            values = ops.slice_update(cache[1], (0, cache_index, 0, 0), new_values)
-            written = ops.arange(keys.shape[1]) < cache_index + ops.shape(new_keys)[1]
+            keys = ops.slice_update(cache[0], (0, 0, 0, cache_index), new_keys)
+            values = ops.slice_update(cache[1], (0, 0, cache_index, 0), new_values)
+            written = ops.arange(keys.shape[3]) < cache_index + ops.shape(new_keys)[3]
             more_masks = [written[None, None, None, :]]
         for more in more_masks:
-            shape = (query.shape[0], self.num_heads, query.shape[1], keys.shape[1])
+            shape = (query.shape[0], self.num_heads, query.shape[1], keys.shape[3])
             if attention_mask is not None:
                 more = as_mask(attention_mask, shape) & more
             attention_mask = more
@@ -203,6 +203,7 @@ class MultiHeadAttention(keras.layers.Layer):
             relative_keys=relative_keys,
             relative_values=relative_values,
             accumulate_scores=self.accumulate_scores,
+            cached=True,
         )  # (b, q, h, v)
         batch, length = ops.shape(mixed)[:2]
         output = self.output_dense(
@@ -218,7 +219,7 @@ class MultiHeadAttention(keras.layers.Layer):
         return output if len(results) == 1 else tuple(results)
 
     def project_key_value(self, value, key=None, key_positions=None):
-        """Keys and values as attention takes them: twice (batch, key, heads, dim).
+        """Keys (batch, heads, head_dim, key) and values (batch, heads, key, value_dim).
 
         As `cache` of a cross-attention they are computed once and used at every step.
         """
@@ -228,14 +229,14 @@ class MultiHeadAttention(keras.layers.Layer):
             keys = self.rotary(keys, key_positions)
             if self.rotary_value:
                 values = self.rotary(values, key_positions)
-        return keys, values
+        return cache_layout(keys, values)
 
     def empty_cache(self, batch_size, length):
         """Zeros for the keys and values of `length` tokens, to be written with `cache_index`."""
-        return tuple(
-            ops.zeros((batch_size, length, self._groups, width), self.compute_dtype)
-            for width in self._widths
-        )
+        head_dim, value_dim = self._widths
+        keys = ops.zeros((batch_size, self._groups, head_dim, length), self.compute_dtype)
+        values = ops.zeros((batch_size, self._groups, length, value_dim), self.compute_dtype)
+        return keys, values
 
     def _split(self, x, num_heads):
         batch, length = ops.shape(x)[:2]

@@ -2,7 +2,7 @@ import keras
 from keras import ops
 
 from kerasattn.ops import relative
-from kerasattn.ops.attention import dot_product_attention
+from kerasattn.ops.attention import cache_layout, dot_product_attention
 
 
 @keras.saving.register_keras_serializable(package="kerasattn")
@@ -86,9 +86,12 @@ class RelativeAttention(keras.layers.Layer):
             positions without seeing them; or None.
         target_mapping: (batch, target, query), 1 where a target stands in the sequence.
         target_mask: bool, as `attention_mask`, of the query stream.
+        cache: the pair of `empty_cache` or of an earlier call, keys and values that stand before
+            the query in the place of a memory.
 
     Returns:
-        (batch, query, dim), or with targets a pair of it and (batch, target, dim).
+        (batch, query, dim); a tuple of it, with targets (batch, target, dim), and with a cache the
+        new cache, which has the query's keys and values too.
 
     Raises:
         ValueError: if num_heads does not divide the query's width.
@@ -186,12 +189,17 @@ class RelativeAttention(keras.layers.Layer):
         targets=None,
         target_mapping=None,
         target_mask=None,
+        cache=None,
         training=False,
     ):
         content = query
         if memory is not None:
             content = ops.concatenate([ops.cast(memory, query.dtype), query], axis=1)
         keys, values = self._split(self.key(content)), self._split(self.value(content))
+        keys, values = cache_layout(keys, values)  # (b, h, d, k), (b, h, k, d)
+        if cache is not None:
+            keys = ops.concatenate([cache[0], keys], axis=3)
+            values = ops.concatenate([cache[1], values], axis=2)
         places = self._split(self.position(distances))[0]  # (distance, heads, head_dim)
 
         def attend(queries, mask):
@@ -200,20 +208,30 @@ class RelativeAttention(keras.layers.Layer):
                 keys,
                 values,
                 attention_mask=mask,
-                bias=self._bias(queries, places, same_segment, ops.shape(keys)[1]),
+                bias=self._bias(queries, places, same_segment, ops.shape(keys)[3]),
                 dropout=self.dropout if training else 0.0,
                 seed=self.seed_generator,
+                cached=True,
             )
             return mixed  # (batch, query, heads, head_dim)
 
         output = self._join(attend(self._split(self.query(query)), attention_mask))
-        if targets is None:
-            return output
-        mapping = ops.cast(target_mapping, query.dtype)
-        # The targets ask from where they stand, so that distances and masks are the sequence's.
-        queries = ops.einsum("btq,bthd->bqhd", mapping, self._split(self.query(targets)))
-        mixed = ops.einsum("btq,bqhd->bthd", mapping, attend(queries, target_mask))
-        return output, self._join(mixed)
+        results = [output]
+        if targets is not None:
+            mapping = ops.cast(target_mapping, query.dtype)
+            # The targets ask from where they stand, so that distances and masks are the sequence's.
+            queries = ops.einsum("btq,bthd->bqhd", mapping, self._split(self.query(targets)))
+            mixed = ops.einsum("btq,bqhd->bthd", mapping, attend(queries, target_mask))
+            results.append(self._join(mixed))
+        if cache is not None:
+            results.append((keys, values))
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def empty_cache(self, batch_size, length):
+        """Zeros for the keys and values of `length` tokens before the first."""
+        width = self.query.units // self.num_heads
+        keys = ops.zeros((batch_size, self.num_heads, width, length), self.compute_dtype)
+        return keys, ops.swapaxes(keys, 2, 3)
 
     def _bias(self, queries, places, same_segment, num_keys):
         """What distances and segments add to the scores: (batch, heads, query, key), float32."""

@@ -23,11 +23,13 @@ class RelativeTransformerBlock(keras.layers.Layer):
 
     Call arguments:
         inputs: (batch, length, dim).
-        distances, memory, attention_mask, same_segment, targets, target_mapping, target_mask: as
-            `RelativeAttention`. Without a target_mapping the targets are given back as they are.
+        distances, memory, attention_mask, same_segment, targets, target_mapping, target_mask,
+            cache: as `RelativeAttention`. Without a target_mapping the targets are given back as
+            they are.
 
     Returns:
-        (batch, length, dim), or with targets a pair of it and (batch, target, dim).
+        (batch, length, dim); a tuple of it, with targets (batch, target, dim), and with a cache the
+        new cache.
 
     Raises:
         ValueError: for another norm.
@@ -129,6 +131,7 @@ class RelativeTransformerBlock(keras.layers.Layer):
         targets=None,
         target_mapping=None,
         target_mask=None,
+        cache=None,
         training=False,
     ):
         pre = self.norm == "pre"
@@ -155,15 +158,19 @@ class RelativeTransformerBlock(keras.layers.Layer):
             targets=before(asked),
             target_mapping=target_mapping,
             target_mask=target_mask,
+            cache=cache,
             training=training,
         )
-        if asked is None:
-            x = feed_forward(add(inputs, mixed, self.attention_norm))
-            return x if targets is None else (x, targets)
-        return tuple(
-            feed_forward(add(x, part, self.attention_norm))
-            for x, part in zip((inputs, asked), mixed, strict=True)
-        )
+        mixed = mixed if isinstance(mixed, tuple) else (mixed,)
+        streams = [inputs] if asked is None else [inputs, asked]
+        results = [
+            feed_forward(add(x, part, self.attention_norm)) for x, part in zip(streams, mixed)
+        ]
+        if targets is not None and asked is None:
+            results.append(targets)
+        if cache is not None:
+            results.append(mixed[-1])
+        return results[0] if len(results) == 1 else tuple(results)
 
     def compute_output_spec(self, inputs, distances, *args, targets=None, **kwargs):
         # Said rather than traced, as in `RelativeAttention`.

@@ -51,9 +51,11 @@ class TransformerBlock(keras.layers.Layer):
         bias, query_positions, key_positions, relative_keys, relative_values, cache, cache_index,
             return_weights: as `MultiHeadAttention`, for the self-attention.
         context_cache: the cross-attention's keys and values, computed once.
+        return_context_weights: bool, whether to return the weights of the cross-attention.
 
     Returns:
-        (batch, length, dim); a tuple of it, the weights and the new cache, where asked for.
+        (batch, length, dim); a tuple of it, the weights, the new cache and the weights of the
+        cross-attention, where asked for.
 
     Raises:
         ValueError: for another norm, or a context without cross-attention or the reverse.
@@ -198,6 +200,7 @@ class TransformerBlock(keras.layers.Layer):
         cache_index=None,
         context_cache=None,
         return_weights=False,
+        return_context_weights=False,
         training=False,
         mask=None,
         inputs_mask=None,
@@ -236,14 +239,19 @@ class TransformerBlock(keras.layers.Layer):
             return results
 
         def cross_attention(x):
-            return self.cross_attention(
+            results = self.cross_attention(
                 x,
                 value=context,
                 attention_mask=context_mask,
                 bias=context_bias,
                 cache=context_cache,
+                return_weights=return_context_weights,
                 training=training,
             )
+            if return_context_weights:
+                extras.append(results[1])
+                return results[0]
+            return results
 
         def residual(x, part, norm):
             if self.norm == "pre":
@@ -266,7 +274,7 @@ class TransformerBlock(keras.layers.Layer):
     def compute_output_spec(self, inputs, *args, cache=None, return_weights=False, **kwargs):
         # Said rather than traced. JAX traces all unknown sizes as one number, which the keys'
         # length with a memory is not; and tracing is what takes time in building a model.
-        if args or cache is not None:
+        if args or cache is not None or kwargs.get("return_context_weights"):
             return super().compute_output_spec(
                 inputs, *args, cache=cache, return_weights=return_weights, **kwargs
             )

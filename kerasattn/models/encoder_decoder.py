@@ -172,7 +172,7 @@ class EncoderDecoder(BaseModel):
         """As `step`: (logits, the token's last hidden vector (batch, hidden), the state)."""
         position_ids = ops.reshape(index, (1, 1))
         x = self._parts.embed(token_ids[:, None], position_ids)  # (batch, 1, hidden)
-        room = state["caches"][0][0][..., 0, 0]  # (batch, max_new_tokens), for its length
+        room = state["caches"][0][1][:, 0, :, 0]  # (batch, max_new_tokens), for its length
         bias, context_bias = self._parts.biases(x, room, state["real"], position_ids)
         caches = []
         for block, cache, context in zip(

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from kerasattn.layers import TransformerBlock
+from kerasattn.models.steps import keep_weights
 from kerasattn.models.writing import Writing
 from kerasattn.ops import masks
 
@@ -52,29 +53,24 @@ class EncoderWriting(Writing):
         """
         token_ids, real = inputs["token_ids"], ops.cast(inputs["padding_mask"], "bool")
         batch, prompt = ops.shape(token_ids)[0], token_ids.shape[1]
-        seen = ops.pad(real, [[0, 0], [0, max_new_tokens]])  # (batch, column)
+        columns = prompt + max_new_tokens - 1  # the first token that is fed is the prompt's last
+        seen = ops.pad(real, [[0, 0], [0, max_new_tokens - 1]])  # (batch, column)
         caches = [
-            block.self_attention.empty_cache(batch, prompt + max_new_tokens)
-            for block, _ in self._written_blocks
+            block.self_attention.empty_cache(batch, columns) for block, _ in self._written_blocks
         ]
         mask = masks.keys(seen)
         if self.application == "lm":
-            mask = mask & ops.tril(ops.ones((prompt, prompt + max_new_tokens), "bool"))[None, None]
+            mask = mask & ops.tril(ops.ones((prompt, columns), "bool"))[None, None]
         x = self._embed(token_ids, self._positions(real), 0, real)
         _, caches = self._run(x, self._positions(real), seen, mask, caches, 0)
         column = ops.zeros_like(token_ids[:, 0]) + (prompt - 1)  # of the prompts' last tokens
         return {"caches": caches, "seen": seen, "column": column}
 
-    def step(self, token_ids, index, state):
-        """Feeds one token a row: (logits (batch, vocabulary_size), the state after it).
+    def hidden_step(self, token_ids, index, state, attention=None):
+        """As `step`: (logits, the token's last hidden vector (batch, hidden), the state).
 
-        The first is the prompt's last, whose keys and values are written again as they are.
+        The first token is the prompt's last, whose keys and values are written again as they are.
         """
-        logits, _, state = self.hidden_step(token_ids, index, state)
-        return logits, state
-
-    def hidden_step(self, token_ids, index, state):
-        """As `step`: (logits, the token's last hidden vector (batch, hidden), the state)."""
         column = state["column"][0] + index  # the same in all rows
         seen = state["seen"] | (ops.arange(state["seen"].shape[1]) == column)[None]
         position_ids = ops.take(self._positions(seen), column, axis=1)[:, None]  # (batch, 1)
@@ -82,13 +78,13 @@ class EncoderWriting(Writing):
         token_ids = token_ids[:, None]
         x = self._embed(token_ids, position_ids, segment, ops.ones_like(token_ids, "bool"))
         mask = masks.keys(seen)
-        x, caches = self._run(x, position_ids, seen, mask, state["caches"], column)
+        x, caches = self._run(x, position_ids, seen, mask, state["caches"], column, attention)
         state = {**state, "caches": caches, "seen": seen}
         return self.get_layer("head")(x)[:, 0], x[:, 0], state
 
-    def _run(self, x, position_ids, seen, mask, caches, column):
+    def _run(self, x, position_ids, seen, mask, caches, column, attention=None):
         """The blocks over new tokens whose keys and values are cached from `column` on."""
-        places = {"attention_mask": mask}
+        places = {"attention_mask": mask, "return_weights": attention is not None}
         written = []
         for (block, names), cache in zip(self._written_blocks, caches, strict=True):
             if "query_positions" in names:
@@ -98,7 +94,9 @@ class EncoderWriting(Writing):
                     x, query_positions=position_ids, key_positions=self._positions(seen)
                 )  # (batch, length, column, head_dim)
                 places |= {"relative_keys": distances, "relative_values": distances}
-            x, cache = block(x, **places, cache=cache, cache_index=column)
+            x, *weights, cache = block(x, **places, cache=cache, cache_index=column)
+            if weights:
+                keep_weights(attention, "self_attention", *weights)
             written.append(cache)
         return x, written
 

@@ -5,6 +5,7 @@ from keras import ops
 
 from kerasattn import layers
 from kerasattn.models.base import BaseModel
+from kerasattn.models.steps import keep_weights
 from kerasattn.models.writing import Writing, check_length
 from kerasattn.ops import masks
 from kerasattn.training.losses import label_loss
@@ -23,7 +24,7 @@ class LanguageModel(Writing, BaseModel):
         self.pad_id, self.start_id, self.end_id: int or None; end_id may be several.
 
     Its positions count real tokens, so padding may stand anywhere. The step interface of
-    `kerasattn.decoding` is `initial_state`, `step` and `hidden_step`.
+    `kerasattn.decoding` is `initial_state`, `hidden_step` and what `Steps` makes of it.
     """
 
     def _check_inputs(self, inputs):
@@ -80,35 +81,33 @@ class LanguageModel(Writing, BaseModel):
         column = ops.zeros_like(start) + prompt
         return {"caches": caches, "seen": seen, "start": start, "column": column}
 
-    def step(self, token_ids, index, state):
-        """Feeds one token a row: (logits (batch, vocabulary_size), the state after it)."""
-        logits, _, state = self.hidden_step(token_ids, index, state)
-        return logits, state
-
-    def hidden_step(self, token_ids, index, state):
+    def hidden_step(self, token_ids, index, state, attention=None):
         """As `step`: (logits, the token's last hidden vector (batch, hidden), the state)."""
         column = state["column"][0] + index  # the same in all rows
         seen = state["seen"] | (ops.arange(state["seen"].shape[1]) == column)[None]
         position_ids = state["start"][:, None] + index  # (batch, 1)
         x, caches = self._run(
-            token_ids[:, None], position_ids, masks.keys(seen), state["caches"], column
+            token_ids[:, None], position_ids, masks.keys(seen), state["caches"], column, attention
         )
         state = {**state, "caches": caches, "seen": seen}
         return self._parts.finish(x)[:, 0], self._parts.normalize(x)[:, 0], state
 
-    def _run(self, token_ids, position_ids, mask, caches, column):
+    def _run(self, token_ids, position_ids, mask, caches, column, attention=None):
         """The blocks over new tokens whose keys and values are cached from `column` on."""
         x = self._parts.embed(token_ids, position_ids)  # (batch, length, hidden)
         written = []
         for block, cache in zip(self._parts.blocks, caches, strict=True):
-            x, cache = block(
+            x, *weights, cache = block(
                 x,
                 attention_mask=mask,
                 query_positions=position_ids,
                 key_positions=position_ids,
                 cache=cache,
                 cache_index=column,
+                return_weights=attention is not None,
             )
+            if weights:
+                keep_weights(attention, "self_attention", *weights)
             written.append(cache)
         return x, written
 

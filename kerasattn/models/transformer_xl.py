@@ -185,6 +185,8 @@ class TransformerXL(LanguageModel):
         self._keep({**config, **lists}, policy, hidden, finish=head)
 
     # === Writing ===
+    attention_step = None  # its attention does not return weights
+
     def initial_state(self, inputs, max_new_tokens):
         """The memories of prompts but for their last tokens; for `decoding.generate`.
 
@@ -211,11 +213,6 @@ class TransformerXL(LanguageModel):
             "padding_mask": ops.take_along_axis(real, order, axis=1),
         }
         return {"memories": self(prompts, training=False)["memories"]}
-
-    def step(self, token_ids, index, state):
-        """Feeds one token a row: (log-probabilities (batch, vocabulary_size), the state after)."""
-        logits, _, state = self.hidden_step(token_ids, index, state)
-        return logits, state
 
     def hidden_step(self, token_ids, index, state):
         """As `step`: (log-probabilities, the token's hidden vector (batch, hidden), the state)."""

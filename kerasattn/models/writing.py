@@ -4,10 +4,11 @@ import numpy as np
 
 from kerasattn import decoding
 from kerasattn.models.base import as_numpy, check_range
+from kerasattn.models.steps import Steps
 
 
-class Writing:
-    """Continues prompts, for a model with `initial_state`, `step` and `hidden_step`.
+class Writing(Steps):
+    """Continues prompts, for a model with `initial_state` and `hidden_step`.
 
     A model sets vocabulary_size, pad_id, start_id, end_id, max_positions as `LanguageModel` says.
     """

@@ -4,11 +4,12 @@ from kerasattn import heads as head_layers
 from kerasattn import layers
 from kerasattn.models.encoder import Encoder
 from kerasattn.models.parts import Parts
+from kerasattn.models.xlnet_writing import XLNetWriting
 from kerasattn.weights.tables import xlnet as tables
 
 
 @keras.saving.register_keras_serializable(package="kerasattn")
-class XLNet(Encoder):
+class XLNet(XLNetWriting, Encoder):
     """An encoder that tells tokens in any order: a stream that sees them, one that asks for them.
 
     Args:
@@ -47,6 +48,8 @@ class XLNet(Encoder):
     >>> outputs = model({"token_ids": [[7, 8, 9, 3]], "target_mapping": np.eye(4)[None, 2:3]})
     >>> tuple(outputs["lm_logits"].shape), tuple(outputs["memories"].shape)
     ((1, 1, 30), (1, 2, 4, 16))
+    >>> model.generate([[7, 8, 9]], max_new_tokens=5, jit=False).shape
+    (1, 5)
 
     Source: https://arxiv.org/abs/1906.08237, sections 2.3 to 2.5.
     """

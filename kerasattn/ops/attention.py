@@ -22,6 +22,7 @@ def dot_product_attention(
     relative_values=None,
     accumulate_scores=True,
     normalization="softmax",
+    cached=False,
 ):
     """Mixes the values by softmax(query · key · scale + bias), with scores and softmax in float32.
 
@@ -73,10 +74,10 @@ def dot_product_attention(
     scale = head_dim**-0.5 if scale is None else scale
     # In float32 before they are multiplied: a product may be beyond what float16 holds.
     query = ops.transpose(ops.cast(query, "float32") * scale, (0, 2, 1, 3))  # (b, h, q, d)
-    key = ops.transpose(ops.cast(key, "float32"), (0, 2, 3, 1))  # (b, kv, d, k)
-    value = ops.transpose(value, (0, 2, 1, 3))  # (b, kv, k, v)
+    if not cached:
+        key, value = cache_layout(key, value)  # (b, kv, d, k), (b, kv, k, v)
 
-    scores = _grouped_matmul(query, key)  # (b, h, q, k)
+    scores = _grouped_matmul(query, ops.cast(key, "float32"))  # (b, h, q, k)
     if relative_keys is not None:
         relative_keys = ops.swapaxes(ops.cast(relative_keys, "float32"), -1, -2)
         scores = scores + _relative_matmul(query, relative_keys)
@@ -97,6 +98,15 @@ def dot_product_attention(
         output = output + _relative_matmul(dropped, ops.cast(relative_values, value.dtype))
     scores = scores if accumulate_scores else own_scores
     return ops.transpose(output, (0, 2, 1, 3)), weights, scores
+
+
+def cache_layout(key, value):
+    """Keys and values so that a step of generation multiplies them as they lie in memory.
+
+    (batch, key, heads, head_dim) and (batch, key, heads, value_dim)
+    -> (batch, heads, head_dim, key) and (batch, heads, key, value_dim).
+    """
+    return ops.transpose(key, (0, 2, 3, 1)), ops.transpose(value, (0, 2, 1, 3))
 
 
 def check_normalization(normalization):

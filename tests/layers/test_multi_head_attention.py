@@ -257,7 +257,7 @@ def test_a_cache_gives_what_the_whole_gives(groups):
     causal = masks.causal(x[..., 0])
     steps, cache = decoded(layer, x)
     np.testing.assert_allclose(steps, array(layer(x, attention_mask=causal)), atol=1e-5)
-    assert [tuple(part.shape) for part in cache] == [(2, 7, groups, 2), (2, 7, groups, 3)]
+    assert [tuple(part.shape) for part in cache] == [(2, groups, 2, 7), (2, groups, 7, 3)]
     ids = np.array([[5, 0, 6, 7, 8], [1, 2, 3, 4, 5]])
     padded = array(causal & masks.padding(ids)).astype(bool)
     steps, _ = decoded(layer, x, padded)
