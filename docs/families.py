@@ -31,8 +31,8 @@ date.
 - **heads**: what `heads=` takes; every head may be asked for, newly initialized where a checkpoint
   has none. "lm" is the head of models that write.
 - **applications**: what `application=` takes, or what the model is.
-- **generation**: whether the model has `generate`; an encoder with application "lm" or "unilm", XLNet
-  in any.
+- **generation**: whether the model has `generate`; an encoder with application "lm" or "unilm",
+  XLNet in any.
 - **export**: whether a test compares its SavedModel with the model.
 """
 
