@@ -105,7 +105,8 @@ def bucketed_batches(
             its end with pad_id.
         batch_size: int >= 1. With remainder "drop" a smaller corpus makes batches of its size.
         buckets: increasing lengths of batches, the last at least that of the longest sentence;
-            None takes six or fewer after the corpus' own lengths, in multiples of four.
+            None takes the six or fewer, multiples of four but for the last, that leave the
+            corpus the least padding.
         seed: int >= 0. The same seed gives the same batches in the same order.
         shuffle: whether sentences and batches are shuffled.
         repeat: whether to start over after an epoch, without end.
@@ -195,8 +196,7 @@ def _check_buckets(buckets, lengths):
     """Lengths of batches that hold every sentence."""
     longest = int(lengths.max())
     if buckets is None:
-        quantiles = np.quantile(lengths, np.arange(1, 6) / 6, method="higher")
-        return sorted({min(longest, -(-int(q) // 4) * 4) for q in quantiles} | {longest})
+        return _least_padding(lengths)
     buckets = [int(length) for length in buckets]
     if not buckets or buckets[0] < 1 or any(a >= b for a, b in itertools.pairwise(buckets)):
         raise ValueError(f"buckets must be increasing lengths from 1 on, got {buckets}.")
@@ -206,3 +206,21 @@ def _check_buckets(buckets, lengths):
             f"{buckets[-1]}: encode with max_length={buckets[-1]} or give a longer bucket."
         )
     return buckets
+
+
+def _least_padding(lengths, count=6, multiple=4):
+    """The `count` or fewer bucket lengths that leave the fewest tokens in all, padding included."""
+    ends = np.unique(np.minimum(-(-lengths // multiple) * multiple, lengths.max()))
+    fitting = np.searchsorted(np.sort(lengths), ends, side="right")  # sentences, for each end
+    # The least for all that fit an end, and the buckets that reach it: one, then ever more.
+    tokens, buckets = fitting * ends, [[int(end)] for end in ends]
+    for _ in range(count - 1):
+        more = tokens[:, None] + (fitting - fitting[:, None]) * ends  # [bucket before, last bucket]
+        more = np.where(ends[:, None] < ends, more, np.inf)
+        before, least = more.argmin(axis=0), more.min(axis=0)
+        buckets = [
+            [*buckets[i], int(end)] if fewer else bucket
+            for i, end, fewer, bucket in zip(before, ends, least < tokens, buckets)
+        ]
+        tokens = np.minimum(tokens, least)
+    return buckets[-1]

@@ -84,6 +84,19 @@ def test_default_buckets_hold_every_sentence(sentences):
     assert BucketPlan([[1, 2]] * 5, 2).buckets == [2]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_default_buckets_leave_the_least_padding(seed):
+    lengths = np.ceil(np.random.default_rng(seed).lognormal(2.3, 0.6, 300)).astype(int)
+    longest = lengths.max()
+    plan = BucketPlan([np.ones(n, "int32") for n in lengths], 1)
+
+    def tokens(buckets):
+        return np.take(buckets, np.searchsorted(buckets, lengths)).sum()
+
+    choices = itertools.combinations(range(4, longest, 4), 5)
+    assert tokens(plan.buckets) == min(tokens([*some, longest]) for some in choices)
+
+
 def test_padded_array_and_lists_are_the_same():
     padded = np.array([[5, 0, 6, 0, 0], [7, 8, 0, 0, 0]])  # a 0 inside is a token
     plan = BucketPlan(padded, 1, (2, 5), shuffle=False)
