@@ -37,8 +37,7 @@ class Tagger(BaseModel):
     >>> import numpy as np
     >>> from kerasattn.models import BiLSTMCRF
     >>> model = BiLSTMCRF(30, num_tags=5, embedding_dim=4, hidden_dim=6)
-    >>> model.compile("adam")
-    >>> history = model.fit(np.array([[5, 6, 7, 0]]), np.array([[0, 1, 2, 0]]), verbose=0)
+    >>> model.compile("adam")  # then model.fit(token_ids, tags)
     >>> model.tag([[5, 6, 7, 0]]).shape
     (1, 4)
 

@@ -113,33 +113,30 @@ def test_both_saved_forms_give_the_same_in_a_new_process(small, tmp_path):
     texts = model.generate(latents)
     _run(
         """
-        import json, sys
-        import numpy as np
-        import tensorflow as tf, tensorflow_text
-        folder, out, *sentences = sys.argv[1:]
-        loaded = tf.saved_model.load(folder)
-        latents = loaded.encode(tf.constant(sentences))
-        texts = [t.decode() for t in loaded.decode(latents).numpy()]
-        named = loaded.signatures["encode"](tf.constant(sentences))["latents"]
-        assert np.array_equal(named, latents)
-        one = loaded.signatures["decode"](latents=latents[:1])["text"].numpy()[0].decode()
-        assert one == texts[0] and "kerasattn" not in sys.modules
-        np.savez(out, latents=latents, texts=np.array(texts))
-        """,
-        small / "saved_model", tmp_path / "exported.npz", *SENTENCES,
-    )  # fmt: skip
-    _run(
-        """
         import sys
         import numpy as np
+        import tensorflow as tf, tensorflow_text
+        folder, exported, path, loaded, *sentences = sys.argv[1:]
+        saved = tf.saved_model.load(folder)
+        latents = saved.encode(tf.constant(sentences))
+        texts = [t.decode() for t in saved.decode(latents).numpy()]
+        named = saved.signatures["encode"](tf.constant(sentences))["latents"]
+        assert np.array_equal(named, latents)
+        one = saved.signatures["decode"](latents=latents[:1])["text"].numpy()[0].decode()
+        assert one == texts[0] and "kerasattn" not in sys.modules
+        np.savez(exported, latents=latents, texts=np.array(texts))
+
         from kerasattn.models import load_model
-        path, out, *sentences = sys.argv[1:]
         model = load_model(path)
         latents = model.encode(sentences)
-        np.savez(out, latents=latents, texts=np.array(model.generate(latents)))
+        np.savez(loaded, latents=latents, texts=np.array(model.generate(latents)))
         """,
-        small / "model.keras", tmp_path / "loaded.npz", *SENTENCES,
-    )  # fmt: skip
+        small / "saved_model",
+        tmp_path / "exported.npz",
+        small / "model.keras",
+        tmp_path / "loaded.npz",
+        *SENTENCES,
+    )
     for name in ("exported.npz", "loaded.npz"):
         with np.load(tmp_path / name) as other:
             np.testing.assert_allclose(other["latents"], latents, atol=1e-5)

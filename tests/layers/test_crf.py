@@ -120,7 +120,6 @@ def data(number):
     "kind, policy",
     [
         (layers.CRF, "mixed_float16"),
-        (layers.MaximumEntropyMarkovModel, "float32"),
     ],
 )
 def test_trained_saved_loaded_and_trained_on(kind, policy, tmp_path):
