@@ -60,7 +60,7 @@ def main(arguments=None):
     model.set_parameters(**parameters)
     chain, emissions = model.get_layer("chain"), model.get_layer("emissions")
     likelihood = compiled(
-        lambda x: hmm.log_likelihood(*chain.chain(), emissions(x)), lambda: model.variables
+        lambda x: hmm.log_likelihood(*chain.chain(), emissions(x)), model.variables
     )
 
     calls = {"kerasattn": lambda: np.asarray(likelihood(observations))}

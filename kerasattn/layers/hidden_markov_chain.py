@@ -71,6 +71,10 @@ class HiddenMarkovChain(keras.layers.Layer):
         likelihoods = hmm.log_likelihood(*chain, log_emissions, padding_mask)
         return likelihoods, hmm.posteriors(*chain, log_emissions, padding_mask)
 
+    def compute_output_spec(self, log_emissions, padding_mask=None, mask=None):
+        shape = tuple(log_emissions.shape)
+        return keras.KerasTensor(shape[:1], "float32"), keras.KerasTensor(shape, "float32")
+
     def compute_mask(self, *args, **kwargs):
         return None
 

@@ -219,10 +219,10 @@ def viterbi(log_initial, log_transitions, log_emissions, padding_mask=None):
 
     start = ops.zeros_like(emissions[0])
     last, before = ops.scan(advance, start, recursions.pack(emissions, first, real))
-    # Where the observation is impossible in a state, all paths to it are as likely.
-    never = ops.where(emissions > NEVER, 0.0, emissions)
-    pointers = before[..., None] + transitions + never[:, :, None]  # (length, batch, from, to)
-    pointers = ops.argmax(pointers, axis=2)
+    arrivals = before[..., None] + transitions  # (length, batch, from, to)
+    # Where a state is impossible, all ways that lead to it are as likely.
+    nothing = (emissions[:, :, None, :] < NEVER) & (arrivals > NEVER)
+    pointers = ops.argmax(ops.where(nothing, 0.0, arrivals), axis=2)  # (length, batch, to)
     stay = ops.arange(transitions.shape[0], dtype="int32")  # at padding
     pointers = ops.where(real, ops.cast(pointers, "int32"), stay)
 

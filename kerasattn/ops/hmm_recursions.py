@@ -125,7 +125,7 @@ def long_sum(x, block=256):
 
     Source: https://doi.org/10.1145/363707.363723 (Kahan 1965).
     """
-    if x.shape[0] is not None and x.shape[0] <= block:
+    if isinstance(x.shape[0], int) and x.shape[0] <= block:
         return ops.sum(x, axis=0)
     missing = -ops.shape(x)[0] % block
     x = ops.pad(x, [[0, missing], [0, 0]])
