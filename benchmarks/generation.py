@@ -9,9 +9,12 @@ is JSON, how many times as fast ours is, null for a library that is not there:
     greedy_b1_..., greedy_b8_...  greedy search, 1 and 8 prompts
     beam4_...                     beam search of width 4, 1 prompt
     ..._vs_recomputed             against running the whole sequence again for each token
+    slowest_length_vs_fastest     time of prompts of 2 to 9 tokens, which are one bucket
+    growth_mb                     memory that 200 calls with prompts of 1 to 40 tokens leave behind
 """
 
 import argparse
+import gc
 import importlib.util
 import json
 import os
@@ -36,6 +39,7 @@ SETTINGS = dict(
     prompt=8,
     new_tokens=64,
     rounds=5,
+    calls=200,
 )
 SMALL = dict(
     num_layers=2,
@@ -45,15 +49,20 @@ SMALL = dict(
     vocabulary_size=50,
     new_tokens=8,
     rounds=2,
+    calls=20,
 )
+LONGEST, FEW = 40, 16  # prompt and new tokens where lengths vary
 CASES = {"greedy_b1": (1, 1), "greedy_b8": (8, 1), "beam4": (1, 4)}  # prompts, beams
+
+
+def make_model(settings, room):
+    names = ("vocabulary_size", "num_layers", "num_heads", "hidden_dim", "intermediate_dim")
+    return GPT2(**{name: settings[name] for name in names}, max_length=room)
 
 
 def make_ours(settings):
     """A function (prompts, beams) -> the new ids, and one without a cache."""
-    names = ("vocabulary_size", "num_layers", "num_heads", "hidden_dim", "intermediate_dim")
-    room = settings["prompt"] + settings["new_tokens"]
-    model = GPT2(**{name: settings[name] for name in names}, max_length=room)
+    model = make_model(settings, settings["prompt"] + settings["new_tokens"])
     model.compile(jit_compile=False)  # lengths that grow would be compiled anew
 
     def generate(prompts, beams):
@@ -170,6 +179,36 @@ def measure(case, peers, settings):
     return {name: round(seconds / ours, 3) for name, seconds in times.items()}
 
 
+def measure_lengths(settings):
+    """How much a prompt's length within a bucket matters, and what memory many calls take."""
+    model, rng = make_model(settings, LONGEST + FEW), np.random.default_rng(0)
+
+    def call(length):
+        prompts = rng.integers(1, settings["vocabulary_size"], (1, length))
+        model.generate(prompts, None, FEW)
+
+    functions = {length: lambda length=length: call(length) for length in range(2, 10)}
+    times = interleaved(functions, 2 * settings["rounds"])
+    lengths = rng.integers(1, LONGEST + 1, settings["calls"])
+    for length in np.unique(lengths):  # compiles
+        call(length)
+    before = resident_mb()
+    for length in lengths:
+        call(length)
+    slowest = max(times.values()) / min(times.values())
+    growth = resident_mb() - before
+    print(f"\nPrompts of 2 to 9 tokens: the slowest takes {slowest:.3f} times the fastest's time")
+    print(f"{len(lengths)} calls with prompts of 1 to {LONGEST} tokens: {growth:.1f} MB more")
+    return {"slowest_length_vs_fastest": round(slowest, 3), "growth_mb": round(growth, 1)}
+
+
+def resident_mb():
+    """The memory of this process, on Linux."""
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--small", action="store_true", help="tiny sizes, to see that it runs")
@@ -196,6 +235,7 @@ def main(arguments=None):
         found = measure(case, peers, settings)
         for name in [*others, *(["recomputed"] if beams == 1 else [])]:
             ratios[f"{case}_vs_{name}"] = found.get(name)
+    ratios.update(measure_lengths(settings))
     print("\n" + json.dumps(ratios))
     return ratios
 

@@ -1,5 +1,6 @@
 """Generation: strategies over any step function, in one compiled loop."""
 
+from kerasattn.decoding.attention import attention_weights
 from kerasattn.decoding.decoder import Decoder, StepFunction
 from kerasattn.decoding.generate import Generated, draw_uniforms, generate, make_request
 from kerasattn.decoding.processors import (
@@ -24,6 +25,7 @@ __all__ = [
     "RepetitionPenalty",
     "Sampling",
     "StepFunction",
+    "attention_weights",
     "draw_uniforms",
     "generate",
     "make_request",

@@ -24,6 +24,17 @@ def table(name, values, vocabulary_size, least=0):
     return array.astype("int32")
 
 
+def sequences(token_ids, batch, vocabulary_size):
+    """Given tokens, (batch, length) int32."""
+    array = table("token_ids", token_ids, vocabulary_size)
+    if array.ndim != 2 or len(array) != batch:
+        raise ValueError(
+            f"token_ids must be ({batch}, length), a row for each of start_ids; got the shape "
+            f"{array.shape}."
+        )
+    return array
+
+
 def forced_ids(forced, batch, vocabulary_size):
     """(1, n) for all rows, or (batch, n)."""
     if forced is None:
@@ -72,10 +83,16 @@ def history(values, start_ids, vocabulary_size):
     return array
 
 
+def count(name, value):
+    """An int that is not negative."""
+    if not isinstance(value, numbers.Integral) or value < 0:
+        raise ValueError(f"{name} must be an int, not negative, got {value!r}.")
+    return int(value)
+
+
 def limits(values, batch, max_new_tokens):
     """The most tokens of each row, (batch,) int32."""
-    if not isinstance(max_new_tokens, numbers.Integral) or max_new_tokens < 0:
-        raise ValueError(f"max_new_tokens must be an int, not negative, got {max_new_tokens!r}.")
+    count("max_new_tokens", max_new_tokens)
     if values is None:
         return np.full((batch,), max_new_tokens, "int32")
     array = ids("limits", values, None)

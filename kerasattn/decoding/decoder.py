@@ -1,5 +1,6 @@
 """What a model offers to be decoded: a state, one step, and how to reorder the state."""
 
+import contextlib
 import inspect
 
 import keras
@@ -15,7 +16,8 @@ class Decoder:
 
     `Contrastive` asks for two methods more: `hidden_step`, as `step`, which returns (logits, hidden
     (batch, dim), state), and, where there is a prompt, `prompt_hidden(inputs)`, its tokens' vectors
-    (batch, n, dim) and which of them are real (batch, n).
+    (batch, n, dim) and which of them are real (batch, n). `attention_weights` asks for
+    `attention_step`.
 
     Attributes:
         variables: the `keras.Variable`s that `initial_state` and `step` read, or a function that
@@ -57,6 +59,10 @@ class Decoder:
             (logits, state): logits (batch, vocabulary) of any float dtype.
         """
         raise NotImplementedError(f"{type(self).__name__} must define step().")
+
+    def prepared(self):
+        """A context around the first state and all steps, for what they share; none by default."""
+        return contextlib.nullcontext()
 
     def reorder(self, state, rows):
         """The state whose row i is row `rows[i]` of this one; rows is int32 (batch,).
@@ -119,7 +125,8 @@ def _complete(decoder):
         variables=lambda: getattr(decoder, "variables", ()),
         vocabulary_size=getattr(decoder, "vocabulary_size", None),
     )
-    for method in ("initial_state", "reorder", "hidden_step", "prompt_hidden"):
+    methods = ("initial_state", "reorder", "prepared", "hidden_step", "prompt_hidden")
+    for method in (*methods, "attention_step"):
         if hasattr(decoder, method):
             setattr(completed, method, getattr(decoder, method))
     return completed

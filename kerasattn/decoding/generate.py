@@ -8,9 +8,10 @@ import numpy as np
 from keras import ops
 
 from kerasattn.decoding import checks
+from kerasattn.decoding.attention import attention_weights, check_has_attention
+from kerasattn.decoding.buckets import compiled_on, pad_batch
 from kerasattn.decoding.decoder import as_decoder
 from kerasattn.decoding.strategies import as_strategy
-from kerasattn.ops.compiled import compiled
 
 
 class Generated(typing.NamedTuple):
@@ -25,6 +26,8 @@ class Generated(typing.NamedTuple):
             processors made of them. -inf where there is no such hypothesis.
         log_probs: (batch, max_new_tokens) float32, one a token, 0 at padding. They are the model's
             own: before processors, bans, temperature, top-k and top-p.
+        attention: with `return_attention=True`, what `attention_weights` returns for the tokens,
+            zeros behind a row's end; else, or where there is no token, None.
 
     Example:
     >>> from keras import ops
@@ -39,6 +42,7 @@ class Generated(typing.NamedTuple):
     token_ids: np.ndarray
     scores: np.ndarray
     log_probs: np.ndarray
+    attention: dict | None = None
 
 
 def generate(
@@ -59,6 +63,7 @@ def generate(
     limits=None,
     seed=None,
     return_scores=False,
+    return_attention=False,
     stream=False,
     jit=True,
 ):
@@ -95,6 +100,8 @@ def generate(
             `numpy.random.default_rng([seed, i])`, or from `default_rng(seed[i])`, one number a
             token, so that a row's result does not depend on the others.
         return_scores: bool, whether to return `Generated` rather than the token ids alone.
+        return_attention: bool, whether to return it with attention weights, for which what was
+            generated is fed again; of decoders with `attention_step`.
         stream: bool, whether to return an iterator of the tokens of each step, numpy int32
             (batch,), as they come, pad_id where a row is done; of strategies of one path.
         jit: bool, compile with XLA on TensorFlow.
@@ -131,12 +138,16 @@ def generate(
         processors=processors,
         banned_ids=np.unique(checks.ids("banned", banned, vocabulary_size)),
         forced_ids=checks.forced_ids(forced, batch, vocabulary_size),
-        min_new_tokens=min_new_tokens,
+        min_new_tokens=checks.count("min_new_tokens", min_new_tokens),
         history=checks.history(history, start_ids, vocabulary_size) if processors else None,
         limits=checks.limits(limits, batch, max_new_tokens),
     )
     if strategy.needs_uniforms:
         request["uniforms"] = draw_uniforms(seed, batch, max_new_tokens)
+    if stream and (return_scores or return_attention):
+        raise ValueError("stream=True gives tokens alone, neither scores nor attention.")
+    if return_attention:
+        check_has_attention(decoder)
     if stream:
         return _stream(decoder, strategy, processors, inputs, request, max_new_tokens, jit)
     if batch == 0 or max_new_tokens == 0:
@@ -149,7 +160,9 @@ def generate(
         call = compiled_on(decoder, _key(strategy, processors, max_new_tokens, jit), run, jit)
         result = call(*pad_batch(inputs, request, batch))
         result = Generated(*(ops.convert_to_numpy(x)[:batch] for x in result))
-    return result if return_scores else result.token_ids
+    if return_attention and result.token_ids.size:
+        result = result._replace(attention=_attention(decoder, inputs, result, request, jit))
+    return result if return_scores or return_attention else result.token_ids
 
 
 def make_request(
@@ -248,46 +261,35 @@ def _stream(decoder, strategy, processors, inputs, request, max_new_tokens, jit)
     return steps()
 
 
+def _attention(decoder, inputs, result, request, jit):
+    """The weights of all hypotheses: of each array (batch, ..., layers, heads, steps, keys)."""
+    token_ids, steps = result.token_ids, result.token_ids.shape[-1]
+    several = token_ids.size // (len(token_ids) * steps)
+
+    def each(leaf):
+        return ops.repeat(leaf, several, axis=0)
+
+    found = attention_weights(
+        decoder,
+        keras.tree.map_structure(each, inputs),
+        token_ids.reshape(-1, steps),
+        start_ids=np.repeat(request["start_ids"], several),
+        jit=jit,
+    )
+    written = (token_ids != request["pad_id"]) | (result.log_probs != 0)
+    written = np.flip(np.logical_or.accumulate(np.flip(written, -1), axis=-1), -1)
+
+    def masked(weights):
+        weights = weights.reshape(*token_ids.shape[:-1], *weights.shape[1:])
+        return weights * written[..., None, None, :, None]
+
+    return {name: masked(weights) for name, weights in found.items()}
+
+
 def _key(strategy, processors, max_new_tokens, jit):
     """What a compiled loop depends on, beside shapes."""
     signatures = tuple(processor.signature() for processor in processors)
     return (*strategy.signature(), signatures, max_new_tokens, jit)
-
-
-def compiled_on(decoder, key, function, jit):
-    """The function, compiled, or that which was compiled for the same key; kept on the decoder."""
-    loops = vars(decoder).setdefault("_compiled_loops", {})
-    if key not in loops:
-
-        def variables():
-            found = decoder.variables
-            return list(found() if callable(found) else found)
-
-        loops[key] = compiled(function, variables, jit)
-    return loops[key]
-
-
-def pad_batch(inputs, request, batch):
-    """Rounds the batch up to a power of two with copies of row 0 that are done from the start."""
-    more = (1 << (batch - 1).bit_length()) - batch
-    if not more:
-        return inputs, request
-
-    def pad(leaf):
-        return ops.concatenate([leaf, ops.repeat(leaf[:1], more, axis=0)], axis=0)
-
-    names = {"start_ids", "uniforms", "history", "forced_ids", "stop_ids"} & set(request)
-    rows = {name for name in names if len(request[name]) == batch}  # of 1 row: for all
-    request = {
-        **request,
-        **{name: np.pad(request[name], _after(request[name], more)) for name in rows},
-        "limits": np.pad(request["limits"], (0, more)),
-    }
-    return keras.tree.map_structure(pad, inputs), request
-
-
-def _after(array, more):
-    return [(0, more)] + [(0, 0)] * (array.ndim - 1)
 
 
 def _nothing(batch, strategy, max_new_tokens, pad_id):

@@ -1,6 +1,7 @@
 """What changes the logits before a token is chosen: values that compose, applied in their order."""
 
 import dataclasses
+import numbers
 import typing
 
 import numpy as np
@@ -116,8 +117,8 @@ class NoRepeatNgram(Processor):
     size: int
 
     def __post_init__(self):
-        if self.size < 1:
-            raise ValueError(f"size must be at least 1, got {self.size}.")
+        if not isinstance(self.size, numbers.Integral) or self.size < 1:
+            raise ValueError(f"size must be an int of at least 1, got {self.size!r}.")
 
     def __call__(self, logits, written, column, parameters):
         before, columns = self.size - 1, written.shape[1]

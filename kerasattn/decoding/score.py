@@ -5,8 +5,9 @@ import numpy as np
 from keras import ops
 
 from kerasattn.decoding import checks
+from kerasattn.decoding.buckets import compiled_on, pad_batch
 from kerasattn.decoding.decoder import as_decoder
-from kerasattn.decoding.generate import Generated, compiled_on, pad_batch
+from kerasattn.decoding.generate import Generated
 from kerasattn.decoding.loop import follow
 
 
@@ -48,13 +49,8 @@ def score(
     """
     decoder = as_decoder(decoder)
     start_ids = checks.ids("start_ids", start_ids, decoder.vocabulary_size)
-    token_ids = checks.table("token_ids", token_ids, decoder.vocabulary_size)
-    batch = len(start_ids)
-    if token_ids.ndim != 2 or len(token_ids) != batch:
-        raise ValueError(
-            f"token_ids must be ({batch}, length), a row for each of start_ids; got the shape "
-            f"{token_ids.shape}."
-        )
+    token_ids = checks.sequences(token_ids, len(start_ids), decoder.vocabulary_size)
+    batch = len(token_ids)
     inputs = keras.tree.map_structure(lambda leaf: checks.leaf(leaf, batch), inputs)
     counts = _counts(token_ids, end_id, padding_mask, decoder.vocabulary_size)
     steps = token_ids.shape[1]
@@ -62,9 +58,10 @@ def score(
     if batch and steps:
 
         def run(inputs, request):
-            state = decoder.initial_state(inputs, steps)
             tokens = (request["start_ids"], request["history"])
-            return follow(decoder, state, *tokens, lambda log_probs, index: log_probs)[0]
+            with decoder.prepared():
+                state = decoder.initial_state(inputs, steps)
+                return follow(decoder, state, *tokens, lambda log_probs, index: log_probs)[0]
 
         call = compiled_on(decoder, ("score", steps, jit), run, jit)
         request = {"start_ids": start_ids, "history": token_ids, "limits": start_ids}

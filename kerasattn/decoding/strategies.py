@@ -68,7 +68,8 @@ class Greedy:
 
     def decode(self, decoder, inputs, request, max_new_tokens, processors=()):
         """The whole generation, inside the compiled loop."""
-        return self.path(decoder, max_new_tokens, processors).decode(inputs, request)
+        with decoder.prepared():
+            return self.path(decoder, max_new_tokens, processors).decode(inputs, request)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,6 +105,10 @@ class Sampling(Greedy):
     needs_uniforms = True
 
     def __post_init__(self):
+        for name in ("temperature", "top_p", "min_p"):
+            value = getattr(self, name)
+            if not isinstance(value, numbers.Real) and (value is not None or name == "temperature"):
+                raise ValueError(f"{name} must be a number, got {value!r}.")
         if not (self.temperature > 0 and math.isfinite(self.temperature)):
             raise ValueError(
                 f"temperature must be above 0 and finite, got {self.temperature}. "
@@ -119,8 +124,8 @@ class Sampling(Greedy):
 
     def parameters(self):
         """The numbers that the loop takes as tensors, so that they may change between calls."""
-        numbers = {"temperature": self.temperature, "top_p": self.top_p, "min_p": self.min_p}
-        return {k: np.float32(v) for k, v in numbers.items() if v is not None}
+        given = {"temperature": self.temperature, "top_p": self.top_p, "min_p": self.min_p}
+        return {k: np.float32(v) for k, v in given.items() if v is not None}
 
     def choose(self, logits, uniform, parameters):
         """The next token of each row: logits (batch, vocabulary) -> int32 (batch,)."""
@@ -216,9 +221,7 @@ class Beam:
     needs_uniforms = False
 
     def __post_init__(self):
-        for name in ("width", "num_return"):
-            if not isinstance(getattr(self, name), numbers.Integral):
-                raise ValueError(f"{name} must be an int, got {getattr(self, name)!r}.")
+        _check_ints(self, "width", "num_return", "groups")
         if self.width < 1:
             raise ValueError(f"width must be at least 1, got {self.width}.")
         if not 1 <= self.num_return <= self.width:
@@ -249,7 +252,8 @@ class Beam:
 
     def decode(self, decoder, inputs, request, max_new_tokens, processors=()):
         """The whole generation, inside the compiled loop."""
-        return beam.decode_beams(decoder, inputs, request, max_new_tokens, self, processors)
+        with decoder.prepared():
+            return beam.decode_beams(decoder, inputs, request, max_new_tokens, self, processors)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -285,6 +289,7 @@ class Exhaustive:
     needs_uniforms = False
 
     def __post_init__(self):
+        _check_ints(self, "num_return", "most")
         for name in ("num_return", "most"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
@@ -301,4 +306,12 @@ class Exhaustive:
 
     def decode(self, decoder, inputs, request, max_new_tokens, processors=()):
         """The whole generation, inside the compiled loop."""
-        return exhaustive.decode_all(decoder, inputs, request, max_new_tokens, self, processors)
+        arguments = (decoder, inputs, request, max_new_tokens, self, processors)
+        with decoder.prepared():
+            return exhaustive.decode_all(*arguments)
+
+
+def _check_ints(strategy, *names):
+    for name in names:
+        if not isinstance(getattr(strategy, name), numbers.Integral):
+            raise ValueError(f"{name} must be an int, got {getattr(strategy, name)!r}.")

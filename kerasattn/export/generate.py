@@ -3,7 +3,7 @@
 from kerasattn import decoding
 from kerasattn.decoding import checks
 from kerasattn.decoding.decoder import as_decoder
-from kerasattn.export.saving import make_folder, save_functions
+from kerasattn.export.saving import draw_uniforms, make_folder, save_functions
 from kerasattn.models.language_model import LanguageModel
 from kerasattn.models.writing import Writing, writing_options
 
@@ -29,15 +29,19 @@ def export_generate(
 
         generate(text: string (batch,)) -> {"text": string (batch,), "scores": float32 (batch,)}
 
-    with a second axis of num_return for `Beam(num_return=n)`. A language model goes on behind the
-    text, as the tokenizer encodes it but for the end token; an encoder-decoder, or an encoder with
-    application="unilm", reads it with that.
+    with a second axis of num_return for `Beam(num_return=n)`. For `Sampling` there is a second
+    input, seed: int32 (), by which row i draws what it draws in any batch (and not what
+    `generate(seed=...)` draws).
+
+    A language model goes on behind the text, as the tokenizer encodes it but for the end token; an
+    encoder-decoder, or an encoder with application="unilm", reads it with that.
 
     Args:
         model: a model with `generate`: a language model, an encoder-decoder, an encoder that
             writes.
         tokenizer: an object of `kerasattn.tokenizers` that runs in the graph.
-        strategy: `decoding.Greedy()`, `Beam(...)`, `Contrastive(...)`; None for greedy.
+        strategy: `decoding.Greedy()`, `Sampling(...)`, `Beam(...)`, `Contrastive(...)`; None for
+            greedy.
         folder: path of the folder to write; what it holds of an older SavedModel is replaced.
         max_length: int >= 1, the tokens that are read, special ones too; longer texts are cut.
         max_new_tokens: int >= 1.
@@ -46,8 +50,8 @@ def export_generate(
             rows alike.
 
     Raises:
-        ValueError: if the strategy draws at random, the tokenizer calls Python, the model has no
-            positions for so many tokens, or the folder can't be written.
+        ValueError: if the tokenizer calls Python, the model has no positions for so many tokens, or
+            the folder can't be written.
 
     Example:
     >>> import tempfile
@@ -71,9 +75,7 @@ def export_generate(
     """
     import tensorflow as tf
 
-    strategy = strategy or decoding.Greedy()
-    if strategy.needs_uniforms:
-        raise ValueError(f"A SavedModel takes Greedy() or Beam(...), got {strategy}.")
+    strategy = decoding.strategies.as_strategy(strategy)
     for name, value in (("max_length", max_length), ("max_new_tokens", max_new_tokens)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}.")
@@ -90,12 +92,12 @@ def export_generate(
         processors=tuple(processors),
         banned_ids=checks.ids("banned", [*banned, *unknown], vocabulary_size),
         forced_ids=checks.forced_ids(forced, 1, vocabulary_size),
-        min_new_tokens=min_new_tokens,
+        min_new_tokens=checks.count("min_new_tokens", min_new_tokens),
     )
     fallback = [model.start_id, end_id, 0]  # what a text without a token starts from
     fallback = next(one for one in fallback if one is not None)
 
-    def generate(text):
+    def generate(text, seed=None):
         token_ids = tokenizer.encode_tensor(text, max_length)  # (batch, max_length)
         real = token_ids != tokenizer.pad_id
         history = None
@@ -116,11 +118,15 @@ def export_generate(
             history=history,
             **options,
         )
+        if seed is not None:
+            request["uniforms"] = draw_uniforms(seed, tf.shape(text)[0], max_new_tokens)
         found, scores, _ = strategy.decode(
             decoder, inputs, request, max_new_tokens, options["processors"]
         )
         texts = tokenizer.detokenize(tf.reshape(found, (-1, max_new_tokens)))
         return {"text": tf.reshape(texts, tf.shape(scores)), "scores": scores}
 
-    spec = tf.TensorSpec([None], tf.string, name="text")
-    save_functions(model, folder, {"generate": (generate, [spec], None)})
+    specs = [tf.TensorSpec([None], tf.string, name="text")]
+    if strategy.needs_uniforms:
+        specs.append(tf.TensorSpec([], tf.int32, name="seed"))
+    save_functions(model, folder, {"generate": (generate, specs, None)})

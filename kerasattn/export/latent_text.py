@@ -1,7 +1,7 @@
 """A SavedModel that turns strings into latents and latents into strings."""
 
 from kerasattn import decoding
-from kerasattn.export.saving import make_folder, save_functions
+from kerasattn.export.saving import draw_uniforms, make_folder, save_functions
 
 
 def export_latent_text(model, folder, strategy=None):
@@ -15,14 +15,18 @@ def export_latent_text(model, folder, strategy=None):
         decode(latents, lengths: int32 (batch,)) for a model of length="conditioned", in tokens
             with [CLS] and [SEP]
 
+    With `Sampling`, `decode` takes another input behind them, seed: int32 (), by which row i draws
+    what it draws in any batch.
+
     Args:
         model: a `UniVAE` with a tokenizer, or a model with its methods.
         folder: path of the folder to write; what it holds of an older SavedModel is replaced.
-        strategy: `decoding.Greedy()` (the default) or `decoding.Beam(...)`.
+        strategy: `decoding.Greedy()` (the default), `Sampling(...)`, `Contrastive(...)` or
+            `Beam(...)` with its one best sentence.
 
     Raises:
-        ValueError: if the model has no tokenizer, the strategy draws at random, or the folder
-            can't be written.
+        ValueError: if the model has no tokenizer, the strategy gives several sentences, or the
+            folder can't be written.
 
     Example:
     >>> import tempfile
@@ -51,8 +55,8 @@ def export_latent_text(model, folder, strategy=None):
     tokenizer, strategy = model.tokenizer, decoding.strategies.as_strategy(strategy)
     if tokenizer is None:
         raise ValueError("Strings need a tokenizer: build the model with tokenizer=...")
-    if strategy.needs_uniforms:
-        raise ValueError(f"A SavedModel takes Greedy() or Beam(...), got {strategy}.")
+    if getattr(strategy, "num_return", 1) != 1:
+        raise ValueError(f"This SavedModel gives one sentence a latent, got {strategy}.")
     folder = make_folder(folder)
     decoder = decoding.decoder.as_decoder(model)
 
@@ -60,7 +64,7 @@ def export_latent_text(model, folder, strategy=None):
         token_ids = tokenizer.encode_tensor(text, model.max_length)  # (batch, max_length)
         return model.encoder(token_ids, training=False)
 
-    def decode(latents, lengths=None):
+    def decode(latents, lengths=None, seed=None):
         if lengths is None:
             lengths = tf.fill([tf.shape(latents)[0]], model.max_length)
         start_ids = tf.fill([tf.shape(latents)[0]], model.cls_id)  # (batch,)
@@ -72,13 +76,21 @@ def export_latent_text(model, folder, strategy=None):
             pad_id=model.pad_id,
             banned_ids=model._banned_ids(),
         )
+        if seed is not None:
+            batch = tf.shape(latents)[0]
+            request["uniforms"] = draw_uniforms(seed, batch, model.max_length - 1)
         inputs = {"latents": latents, "start": lengths}
         token_ids = strategy.decode(decoder, inputs, request, model.max_length - 1)[0]
         return tokenizer.detokenize(token_ids)
 
     text = tf.TensorSpec([None], tf.string, name="text")
-    latents = [tf.TensorSpec([None, *model.latent_shape], tf.float32, name="latents")]
+    specs = [tf.TensorSpec([None, *model.latent_shape], tf.float32, name="latents")]
+    write = decode
     if model.length == "conditioned":
-        latents.append(tf.TensorSpec([None], tf.int32, name="lengths"))
-    functions = {"encode": (encode, [text], "latents"), "decode": (decode, latents, "text")}
+        specs.append(tf.TensorSpec([None], tf.int32, name="lengths"))
+    else:
+        write = lambda latents, seed=None: decode(latents, seed=seed)
+    if strategy.needs_uniforms:
+        specs.append(tf.TensorSpec([], tf.int32, name="seed"))
+    functions = {"encode": (encode, [text], "latents"), "decode": (write, specs, "text")}
     save_functions(model, folder, functions)

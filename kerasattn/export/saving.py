@@ -15,6 +15,22 @@ def make_folder(folder):
     return folder
 
 
+def draw_uniforms(seed, batch, steps):
+    """Numbers in [0, 1), float32 (batch, steps), by a seed, of a row that knows no other.
+
+    Args:
+        seed: int32 scalar tensor.
+        batch: int32 scalar tensor.
+        steps: int.
+    """
+    import tensorflow as tf
+
+    def of_row(row):
+        return tf.random.stateless_uniform([steps], tf.stack([seed, row]), alg="philox")
+
+    return tf.map_fn(of_row, tf.range(batch), fn_output_signature=tf.float32)
+
+
 def save_functions(model, folder, functions):
     """Writes a SavedModel of functions, which are its attributes and its signatures.
 

@@ -1,8 +1,10 @@
 import keras
+import numpy as np
 from keras import ops
 
 from kerasattn.ops import masks
 from kerasattn.ops.attention import as_mask, cache_layout, dot_product_attention
+from kerasattn.ops.prepared import prepared
 
 
 @keras.saving.register_keras_serializable(package="kerasattn")
@@ -169,17 +171,18 @@ class MultiHeadAttention(keras.layers.Layer):
         value = query if value is None else value
         key = value if key is None else key
 
-        queries = self._split(self.query(query), self.num_heads)  # (b, q, h, d)
+        queries, keys, values = self._project(query, value, key, cache, cache_index)
+        queries = self._split(queries, self.num_heads)  # (b, q, h, d)
         if self.rotary is not None:
             queries = self.rotary(queries, query_positions)
         if cache is None:
-            keys, values = self.project_key_value(value, key, key_positions)
+            keys, values = self._place(keys, values, key_positions)
             more_masks = [masks.keys(m) for m in implicit if m is not None]
         elif cache_index is None:
             keys, values = cache
             more_masks = []
         else:
-            new_keys, new_values = self.project_key_value(value, key, key_positions)
+            new_keys, new_values = self._place(keys, values, key_positions)
             keys = ops.slice_update(cache[0], (0, 0, 0, cache_index), new_keys)
             values = ops.slice_update(cache[1], (0, 0, cache_index, 0), new_values)
             written = ops.arange(keys.shape[3]) < cache_index + ops.shape(new_keys)[3]
@@ -223,8 +226,37 @@ class MultiHeadAttention(keras.layers.Layer):
 
         As `cache` of a cross-attention they are computed once and used at every step.
         """
-        keys = self._split(self.key(value if key is None else key), self._groups)
-        values = self._split(self.value(value), self._groups)
+        return self._place(
+            self.key(value if key is None else key), self.value(value), key_positions
+        )
+
+    def prepare(self):
+        """The projections of a self-attention as one, for `ops.prepared`; None if it has none."""
+        parts = [self.query, self.key, self.value]
+        plain = all(type(x) is keras.layers.Dense and not x.quantization_mode for x in parts)
+        if not plain or len({x.kernel.shape[0] for x in parts}) > 1:
+            return None
+
+        def joined(weights):
+            return ops.concatenate([ops.cast(w, self.compute_dtype) for w in weights], axis=-1)
+
+        bias = joined([x.bias for x in parts]) if self.use_bias else 0
+        return joined([x.kernel for x in parts]), bias
+
+    def _project(self, query, value, key, cache, cache_index):
+        """Queries, keys and values, (batch, length, width) each; None of a cache that is full."""
+        if cache is not None and cache_index is None:
+            return self.query(query), None, None
+        joint = prepared(self)
+        if joint is None or value is not query or key is not query:
+            return self.query(query), self.key(key), self.value(value)
+        kernel, bias = joint
+        widths = np.cumsum([self.query.units, self.key.units])
+        return ops.split(ops.matmul(query, kernel) + bias, widths.tolist(), axis=-1)
+
+    def _place(self, keys, values, key_positions):
+        """From projections (batch, key, width) to what attention keeps."""
+        keys, values = self._split(keys, self._groups), self._split(values, self._groups)
         if self.rotary is not None:
             keys = self.rotary(keys, key_positions)
             if self.rotary_value:

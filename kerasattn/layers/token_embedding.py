@@ -1,6 +1,8 @@
 import keras
 from keras import ops
 
+from kerasattn.ops.prepared import prepared
+
 
 @keras.saving.register_keras_serializable(package="kerasattn")
 class TokenEmbedding(keras.layers.Layer):
@@ -95,8 +97,14 @@ class TokenEmbedding(keras.layers.Layer):
                 f"reverse=True needs vectors as wide as the table, (..., {self.table_dim}), got "
                 f"shape {tuple(hidden.shape)}. Project them to that width first."
             )
-        logits = ops.matmul(hidden, ops.transpose(self.embeddings))  # (..., vocabulary_size)
-        return ops.cast(logits, "float32")
+        table = prepared(self)
+        if table is None or hidden.shape[0] == 1:  # one vector is multiplied faster as the table is
+            table = ops.transpose(self.embeddings)
+        return ops.cast(ops.matmul(hidden, table), "float32")  # (..., vocabulary_size)
+
+    def prepare(self):
+        """The table as logits are multiplied by it, for `ops.prepared`."""
+        return ops.cast(ops.transpose(self.embeddings), self.compute_dtype)
 
     def get_config(self):
         return {

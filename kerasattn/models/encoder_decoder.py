@@ -6,6 +6,7 @@ from keras import ops
 
 from kerasattn import decoding, layers
 from kerasattn.models.base import BaseModel
+from kerasattn.models.steps import Steps, keep_weights
 from kerasattn.models.writing import (
     check_count,
     check_length,
@@ -18,7 +19,7 @@ from kerasattn.ops import masks
 from kerasattn.training.losses import label_loss
 
 
-class EncoderDecoder(BaseModel):
+class EncoderDecoder(Steps, BaseModel):
     """A model that reads one text both ways and writes another from left to right.
 
     A subclass sets, most of it by `_keep`, beside what `BaseModel` asks for,
@@ -33,8 +34,8 @@ class EncoderDecoder(BaseModel):
         self.max_positions: int, the rows of its position tables, or None for no limit;
         self.pad_id, self.start_id, self.end_id: int; end_id may be several or None.
 
-    The step interface of `kerasattn.decoding` is `initial_state`, `step`, `hidden_step` and
-    `reorder`.
+    The step interface of `kerasattn.decoding` is `initial_state`, `hidden_step`, `reorder` and what
+    `Steps` makes of them.
     """
 
     max_positions = None
@@ -163,12 +164,7 @@ class EncoderDecoder(BaseModel):
             "real": inputs["padding_mask"],
         }
 
-    def step(self, token_ids, index, state):
-        """Feeds one token a row: (logits (batch, vocabulary_size), the state after it)."""
-        logits, _, state = self.hidden_step(token_ids, index, state)
-        return logits, state
-
-    def hidden_step(self, token_ids, index, state):
+    def hidden_step(self, token_ids, index, state, attention=None):
         """As `step`: (logits, the token's last hidden vector (batch, hidden), the state)."""
         position_ids = ops.reshape(index, (1, 1))
         x = self._parts.embed(token_ids[:, None], position_ids)  # (batch, 1, hidden)
@@ -178,7 +174,7 @@ class EncoderDecoder(BaseModel):
         for block, cache, context in zip(
             self._parts.blocks, state["caches"], state["context"], strict=True
         ):
-            x, cache = block(
+            x, *results = block(
                 x,
                 bias=bias,
                 cache=cache,
@@ -186,8 +182,13 @@ class EncoderDecoder(BaseModel):
                 context_cache=context,
                 context_mask=masks.keys(state["real"]),
                 context_bias=context_bias,
+                return_weights=attention is not None,
+                return_context_weights=attention is not None,
             )
-            caches.append(cache)
+            if attention is not None:
+                keep_weights(attention, "self_attention", results[0])
+                keep_weights(attention, "cross_attention", results.pop())
+            caches.append(results[-1])
         state = {**state, "caches": caches}
         return self._parts.finish(x)[:, 0], self._parts.normalize(x)[:, 0], state
 

@@ -2,14 +2,13 @@
 
 import numpy as np
 
-from kerasattn import decoding
-from kerasattn.decoding.strategies import as_strategy
 from kerasattn.models.base import as_numpy, check_range
+from kerasattn.models.latent_writing import LatentWriting
 from kerasattn.models.settings import check_whole
 from kerasattn.ops.compiled import compiled
 
 
-class LatentText:
+class LatentText(LatentWriting):
     """Encode, generate, sample, reconstruct, interpolate and resample, for `UniVAE`.
 
     Texts are token ids (batch, length) or, with a tokenizer attached, strings; what goes in as
@@ -50,86 +49,6 @@ class LatentText:
             padded = _pad_to_bucket(batch, self.max_length, self.pad_id)
             latents.append(as_numpy(self._encode(padded))[: len(batch)])
         return np.concatenate(latents)
-
-    def generate(
-        self,
-        latents,
-        strategy=None,
-        lengths=None,
-        max_new_tokens=None,
-        seed=None,
-        as_text=None,
-        return_scores=False,
-        batch_size=256,
-    ):
-        """Writes the sentences that latents stand for.
-
-        Args:
-            latents: float (batch, num_latent_layers, latent_dim).
-            strategy: of `kerasattn.decoding`: `Greedy()` by default, `Sampling(...)`, `Beam(...)`
-                with its one best sentence.
-            lengths: int or ints (batch,), tokens of the sentences with [CLS] and [SEP]; needed if
-                the model's length is "conditioned", and only then.
-            max_new_tokens: int >= 0, by default max_length - 1; with backbone="bert" at most as
-                many as there are positions for.
-            seed: int, for sampling that repeats.
-            as_text: bool, whether to return strings; by default if there is a tokenizer.
-            return_scores: bool, whether to return the scores (batch,) too.
-            batch_size: int, how many are written at a time.
-
-        Returns:
-            numpy int32 (batch, 1 + max_new_tokens) that start with [CLS] and are padded after
-            [SEP]; or a list of strings.
-
-        Raises:
-            ValueError: for latents, lengths or numbers of tokens that do not go with the model.
-
-        Example:
-        >>> from kerasattn.models import UniVAE
-        >>> model = UniVAE(9, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=8,
-        ...                num_latent_layers=1, latent_dim=4, max_length=6)
-        >>> model.generate(model.sample(2, seed=0)).shape
-        (2, 6)
-        """
-        latents = self._check_latents(latents)
-        start = self._start(lengths, len(latents))
-        steps = self.max_length - 1 if max_new_tokens is None else max_new_tokens
-        self._check_steps(steps, start)
-        check_whole("batch_size", batch_size, 1)
-        check_whole("seed", 0 if seed is None else seed)
-        strategy = as_strategy(strategy)
-        several = getattr(strategy, "num_return", 1)
-        if several != 1:
-            raise ValueError(
-                f"Latents stand for one sentence each: num_return must be 1, got {several}. "
-                "`decoding.generate` with this model as its decoder gives more."
-            )
-        as_text = self.tokenizer is not None if as_text is None else as_text
-        if as_text:
-            self._require_tokenizer()
-        seed = np.random.SeedSequence().entropy if seed is None else seed
-        ids, scores = [np.zeros((0, steps), "int32")], [np.zeros((0,), "float32")]
-        for first in range(0, len(latents), batch_size):
-            rows = slice(first, first + batch_size)
-            result = decoding.generate(
-                self,
-                {"latents": latents[rows], "start": start[rows]},
-                strategy,
-                start_ids=np.full(len(latents[rows]), self.cls_id, "int32"),
-                max_new_tokens=steps,
-                end_id=self.sep_id,
-                pad_id=self.pad_id,
-                banned=self._banned_ids(),
-                seed=[[seed, row] for row in range(len(latents))[rows]],
-                return_scores=True,
-            )
-            ids.append(result.token_ids)
-            scores.append(result.scores)
-        ids = np.concatenate(ids)
-        texts = np.concatenate([np.full((len(ids), 1), self.cls_id, "int32"), ids], axis=1)
-        if as_text:
-            texts = self._require_tokenizer().decode(texts)
-        return (texts, np.concatenate(scores)) if return_scores else texts
 
     def sample(self, n, seed=None):
         """Latents of the prior: (n, num_latent_layers, latent_dim) float32.
@@ -303,43 +222,6 @@ class LatentText:
         if self.length != "conditioned":
             return None
         return np.sum(token_ids != self.pad_id, axis=1)
-
-    def _check_steps(self, steps, start):
-        """Refuses a number of new tokens that is none, or beyond the table of positions."""
-        check_whole("max_new_tokens", steps)
-        if self.max_positions is None or not len(start):
-            return
-        most = self.max_positions - int(start.max())
-        if steps > most:
-            raise ValueError(
-                f'backbone="bert" has {self.max_positions} positions, and writing starts at '
-                f"{start.max()}: max_new_tokens is at most {most}, got {steps}."
-            )
-
-    def _start(self, lengths, batch):
-        """The first position of the writing: (batch,)."""
-        if self.length == "fixed":
-            if lengths is not None:
-                raise ValueError('lengths needs a model of length="conditioned".')
-            return np.full(batch, self.max_length, "int32")
-        if lengths is None:
-            raise ValueError('A model of length="conditioned" needs lengths.')
-        lengths = np.asarray(lengths)
-        if lengths.dtype.kind not in "iu" or lengths.shape not in ((), (batch,)):
-            raise ValueError(f"lengths takes an int or ints ({batch},), got {lengths!r}.")
-        if lengths.size and not 2 <= lengths.min() <= lengths.max() <= self.max_length:
-            raise ValueError(
-                f"lengths go from 2 to max_length = {self.max_length}, got {lengths!r}."
-            )
-        return np.broadcast_to(lengths, (batch,)).astype("int32")
-
-    def _banned_ids(self):
-        """Tokens that no text contains, and ids that the tokenizer has no token for."""
-        tokenizer = self.tokenizer
-        if tokenizer is None:
-            return []
-        special = [tokenizer.pad_id, tokenizer.cls_id, tokenizer.mask_id, tokenizer.unk_id]
-        return [*special, *range(len(tokenizer.vocabulary), self.vocabulary_size)]
 
     def _require_tokenizer(self):
         if self.tokenizer is None:

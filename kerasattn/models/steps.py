@@ -2,9 +2,15 @@
 
 from keras import ops
 
+from kerasattn.ops.prepared import preparing
+
 
 class Steps:
     """`step` and `attention_step`, of a model with `hidden_step`."""
+
+    def prepared(self):
+        """A context in which the layers' weights lie as a loop of steps reads them fastest."""
+        return preparing(self._flatten_layers())
 
     def step(self, token_ids, index, state):
         """Feeds one token a row: (logits (batch, vocabulary_size), the state after it)."""

@@ -5,13 +5,15 @@ import numpy as np
 from keras import ops
 
 from kerasattn.models.base import BaseModel
+from kerasattn.models.steps import Steps, keep_weights
 
 
-class UniVAEHalves:
+class UniVAEHalves(Steps):
     """The halves of a `UniVAE` on their own, and its writing one token at a time.
 
-    The step interface of `kerasattn.decoding` is `initial_state` and `step`. The parts that the
-    constructor ran over symbolic tensors are run again here: `self._parts`.
+    The step interface of `kerasattn.decoding` is `initial_state`, `hidden_step` and what `Steps`
+    makes of it. The parts that the constructor ran over symbolic tensors are run again here:
+    `self._parts`.
     """
 
     # === Parts as models of their own ===
@@ -92,8 +94,8 @@ class UniVAEHalves:
         seen = ops.zeros((batch, 1 + max_new_tokens), "bool")
         return {"caches": caches, "seen": seen, "start": inputs["start"]}
 
-    def step(self, token_ids, index, state):
-        """Feeds one token a row: (logits (batch, vocabulary_size), the state after it)."""
+    def hidden_step(self, token_ids, index, state, attention=None):
+        """As `step`: (logits, the token's last hidden vector (batch, hidden), the state)."""
         start, columns = state["start"], np.arange(state["seen"].shape[1])
         here = (columns == index + 1)[None] & (token_ids != self.pad_id)[:, None]
         seen = state["seen"] | here  # (batch, column): tokens that are not padding
@@ -103,13 +105,17 @@ class UniVAEHalves:
         x = self._parts.embed(token_ids[:, None], 1, position_ids)  # (batch, 1, hidden)
         caches = []
         for i, (block, cache) in enumerate(zip(self._parts.blocks, state["caches"], strict=True)):
-            x, cache = block(
+            x, *weights, cache = block(
                 x,
                 attention_mask=latent_mask if i in self.latent_layers else mask,
                 query_positions=position_ids,
                 key_positions=position_ids,
                 cache=cache,
                 cache_index=index + 1,
+                return_weights=attention is not None,
             )
+            if weights:
+                keep_weights(attention, "self_attention", *weights)
             caches.append(cache)
-        return self._parts.head(x)[:, 0], {"caches": caches, "seen": seen, "start": start}
+        state = {"caches": caches, "seen": seen, "start": start}
+        return self._parts.head(x)[:, 0], x[:, 0], state

@@ -109,12 +109,12 @@ def check_top_k(top_k):
 
 
 def check_top_p(top_p):
-    if isinstance(top_p, (int, float)) and not 0 <= top_p <= 1:
+    if isinstance(top_p, numbers.Real) and not 0 <= top_p <= 1:
         raise ValueError(f"top_p must be in [0, 1], got {top_p}. Use None to keep all tokens.")
 
 
 def check_min_p(min_p):
-    if isinstance(min_p, (int, float)) and not 0 <= min_p <= 1:
+    if isinstance(min_p, numbers.Real) and not 0 <= min_p <= 1:
         raise ValueError(f"min_p must be in [0, 1], got {min_p}. Use None to keep all tokens.")
 
 

@@ -103,10 +103,20 @@ def test_an_encoder_decoder_writes(tokenizer, tmp_path):
     np.testing.assert_allclose(found["scores"], got.scores, atol=1e-4)
 
 
+def test_draws_by_a_seed(tokenizer, tmp_path):
+    model = GPT2(len(tokenizer.vocabulary), **SIZES, pad_id=0, max_length=13)
+    loaded = saved(model, tokenizer, decoding.Sampling(2.0, top_p=0.9), tmp_path)
+    draw = lambda texts, seed: texts_of(loaded.generate(tf.constant(texts), tf.constant(seed)))
+    assert draw(TEXTS, 1) == draw(TEXTS, 1) != draw(TEXTS, 2)
+    assert draw(TEXTS[:2], 1) == draw(TEXTS, 1)[:2]  # a row is the same in any batch
+    same = draw(["you"] * 6, 3)
+    assert len(set(same)) > 1  # but rows of one text are not all alike
+
+
 def test_what_cannot_be_exported(tokenizer, tmp_path):
     model = GPT2(len(tokenizer.vocabulary), **SIZES, pad_id=0, max_length=9)
-    with pytest.raises(ValueError, match="takes Greedy"):
-        export_generate(model, tokenizer, decoding.Sampling(), tmp_path)
+    with pytest.raises(ValueError, match="strategy takes"):
+        export_generate(model, tokenizer, "greedy", tmp_path)
     with pytest.raises(ValueError, match="9 positions"):
         export_generate(model, tokenizer, None, tmp_path, 8, 3)
     with pytest.raises(ValueError, match="max_new_tokens"):

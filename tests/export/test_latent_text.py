@@ -50,9 +50,24 @@ def test_equal_to_the_model_for_any_batch(model, tmp_path):
     assert set(loaded.signatures["encode"].structured_outputs) == {"latents"}
 
 
+def test_draws_by_a_seed(model, tmp_path):
+    export_latent_text(model, tmp_path, strategy=decoding.Sampling(temperature=3.0))
+    loaded = tf.saved_model.load(str(tmp_path))
+    latents = tf.constant(model.sample(6, seed=0))
+
+    def draw(latents, seed):
+        lengths = tf.fill([len(latents)], 8)
+        return loaded.decode(latents, lengths, tf.constant(seed)).numpy().tolist()
+
+    assert draw(latents, 1) == draw(latents, 1) != draw(latents, 2)
+    assert draw(latents[:2], 1) == draw(latents, 1)[:2]  # a row is the same in any batch
+    names = loaded.signatures["decode"].structured_input_signature[1]
+    assert set(names) == {"latents", "lengths", "seed"}
+
+
 def test_what_cannot_be_exported(model, tmp_path):
-    with pytest.raises(ValueError, match="Greedy"):
-        export_latent_text(model, tmp_path, strategy=decoding.Sampling())
+    with pytest.raises(ValueError, match="one sentence a latent"):
+        export_latent_text(model, tmp_path, strategy=decoding.Beam(2, num_return=2))
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="can't be made"):
         export_latent_text(model, tmp_path / "file" / "folder")

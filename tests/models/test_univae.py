@@ -480,6 +480,32 @@ def test_a_beam_of_one_is_greedy():
     np.testing.assert_allclose(beam_scores, scores, atol=1e-5)
 
 
+def test_other_ways_of_writing():
+    model, latents = univae("vmf"), latents_of("vmf")
+    write = lambda strategy=None, **options: model.generate(latents, strategy, jit=False, **options)
+    greedy = write()
+    several, scores = write(decoding.Beam(3, num_return=2), return_scores=True)
+    assert several.shape == (3, 2, 7) and scores.shape == (3, 2)
+    np.testing.assert_array_equal(several[:, 0], write(decoding.Beam(3)))
+    assert (scores[:, 0] >= scores[:, 1]).all()
+    np.testing.assert_array_equal(write(decoding.Contrastive(alpha=0.0, top_k=2)), greedy)
+    streamed = np.stack(list(write(stream=True)), axis=1)
+    np.testing.assert_array_equal(streamed, greedy[:, 1 : 1 + streamed.shape[1]])
+
+    options = dict(
+        forced=[[5], [6], [7]],
+        limits=[6, 1, 6],
+        stop=[[[8]], [[9, 9]], [[10]]],
+        banned=[4],
+        min_new_tokens=2,
+        processors=[decoding.NoRepeatNgram(2)],
+    )
+    together = write(**options)
+    assert together[:, 1].tolist() == [5, 6, 7] and not (together == 4).any()
+    assert not together[1, 2:].any() and not (together[:, 1:3] == 3).any()
+    np.testing.assert_array_equal(write(**options, batch_size=1), together)
+
+
 def test_generation_reads_the_weights_of_now():
     """Compiled once; what training changes is seen."""
     model = new(latent="vmf")
@@ -802,7 +828,6 @@ BAD_LATENTS = [
     [
         ({"strategy": "greedy"}, r"strategy takes Greedy\(\).*got 'greedy'"),
         ({"strategy": decoding.Beam}, r"strategy takes Greedy\(\).*got <class"),
-        ({"strategy": decoding.Beam(3, num_return=2)}, "num_return must be 1, got 2"),
         ({"seed": 1.5}, "seed must be an int of at least 0, got 1.5"),
         ({"seed": -1}, "seed must be an int of at least 0, got -1"),
         ({"as_text": True}, "Strings need a tokenizer"),
