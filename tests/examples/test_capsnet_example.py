@@ -1,8 +1,10 @@
-"""The example of capsules: what it makes of pictures."""
+"""The example of capsules: at its small settings, and what it makes of pictures."""
 
 import importlib.util
+import json
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
 
@@ -16,6 +18,23 @@ def example():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.mark.slow
+def test_small(example, tmp_path):
+    pytest.importorskip("mlxtend", reason="the extra [examples] installs it")
+    assert example.main(["--small", "--output", str(tmp_path)]) == 0
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert list(report["models"]) == list(example.MODELS)
+    assert (report["training"], report["test"]) == (240, 60)
+    for name, row in report["models"].items():
+        assert row["steps"] == 4 and all(0 <= share <= 1 for share in row["errors"].values())
+        assert len(row["errors"]) == (2 if name == "overlapping" else 5)
+    page = (tmp_path / "report.md").read_text()
+    for picture in ("reconstructions.png", "dimensions.png", "overlapping.png"):
+        assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG") and picture in page
+    model = keras.models.load_model(tmp_path / "capsnet.keras")
+    assert model.get_config()["num_routings"] == 3
 
 
 def test_shift_and_turn(example):
