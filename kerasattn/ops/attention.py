@@ -129,11 +129,61 @@ def _normalized(scores, attention_mask, normalization):
             return weights if attention_mask is None else ops.where(attention_mask, weights, 0.0)
         # Short texts are not made flatter still: what sees fewer than 16 keys counts as seeing 16.
         scores = scores * (ops.log(ops.maximum(seen, 16.0)) / math.log(512))
-    if attention_mask is None:
-        return ops.softmax(scores, axis=-1)
+    return masked_softmax(scores, attention_mask)
+
+
+def masked_softmax(scores, mask=None, axis=-1):
+    """The softmax in float32 of what a mask leaves: 0 elsewhere, and all 0 where it leaves nothing.
+
+    Args:
+        scores: float.
+        mask: bool, True = takes part, broadcastable to the scores; None for all.
+        axis: int or tuple of ints, over which weights sum to 1.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.ops.attention import masked_softmax
+    >>> masked_softmax(np.zeros((2, 2)), np.array([[True, False], [False, False]])).tolist()
+    [[1.0, 0.0], [0.0, 0.0]]
+    """
+    scores = ops.cast(scores, "float32")
+    if mask is None:
+        return ops.softmax(scores, axis=axis)
     # A finite minimum, so that no gradient meets inf - inf; the product empties full rows.
-    weights = ops.softmax(ops.where(attention_mask, scores, -1e30), axis=-1)
-    return weights * ops.cast(attention_mask, "float32")
+    weights = ops.softmax(ops.where(mask, scores, -1e30), axis=axis)
+    return weights * ops.cast(mask, "float32")
+
+
+def attend(scores, value, attention_mask=None):
+    """Mixes values by the softmax of scores of one head, such as those of `ops.scores`.
+
+    A query with no key to attend to gives zeros.
+
+    Args:
+        scores: (batch, query, key).
+        value: (batch, key, dim).
+        attention_mask: bool, True = may attend, (query, key), (batch, query, key) or
+            (batch, 1, query, key), as those of `ops.masks`; sizes of 1 stand for all.
+
+    Returns:
+        The mixed values (batch, query, dim) in the dtype of `value`, and the weights
+        (batch, query, key) float32.
+
+    Raises:
+        ValueError: for a mask that is not boolean, or of a shape that does not broadcast.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.ops.attention import attend
+    >>> mixed, weights = attend(np.zeros((1, 1, 2)), np.array([[[2.0], [4.0]]]))
+    >>> mixed.tolist(), weights.tolist()
+    ([[[3.0]]], [[[0.5, 0.5]]])
+    """
+    if attention_mask is not None:
+        batch, query, key = scores.shape
+        attention_mask = as_mask(attention_mask, (batch, 1, query, key))[:, 0]
+    weights = masked_softmax(scores, attention_mask)
+    return ops.matmul(ops.cast(weights, value.dtype), value), weights
 
 
 def as_mask(attention_mask, shape):
