@@ -143,7 +143,8 @@ def masked_softmax(scores, mask=None, axis=-1):
     Example:
     >>> import numpy as np
     >>> from kerasattn.ops.attention import masked_softmax
-    >>> masked_softmax(np.zeros((2, 2)), np.array([[True, False], [False, False]])).tolist()
+    >>> weights = masked_softmax(np.zeros((2, 2)), np.array([[True, False], [False, False]]))
+    >>> np.array(weights).tolist()
     [[1.0, 0.0], [0.0, 0.0]]
     """
     scores = ops.cast(scores, "float32")
@@ -176,7 +177,7 @@ def attend(scores, value, attention_mask=None):
     >>> import numpy as np
     >>> from kerasattn.ops.attention import attend
     >>> mixed, weights = attend(np.zeros((1, 1, 2)), np.array([[[2.0], [4.0]]]))
-    >>> mixed.tolist(), weights.tolist()
+    >>> np.array(mixed).tolist(), np.array(weights).tolist()
     ([[[3.0]]], [[[0.5, 0.5]]])
     """
     if attention_mask is not None:

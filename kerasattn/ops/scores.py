@@ -18,7 +18,7 @@ def dot(query, key, scale=1.0):
     Example:
     >>> import numpy as np
     >>> from kerasattn.ops import scores
-    >>> scores.dot(np.ones((1, 1, 4)), np.ones((1, 2, 4)), scale=0.5).tolist()
+    >>> np.array(scores.dot(np.ones((1, 1, 4)), np.ones((1, 2, 4)), scale=0.5)).tolist()
     [[[2.0, 2.0]]]
 
     Source: https://arxiv.org/abs/1508.04025, section 3.1; https://arxiv.org/abs/1706.03762,
@@ -63,7 +63,7 @@ def additive(query, key, vector):
     >>> import numpy as np
     >>> from kerasattn.ops import scores
     >>> x = np.zeros((1, 2, 3))
-    >>> scores.additive(x, x, np.ones(3)).tolist()
+    >>> np.array(scores.additive(x, x, np.ones(3))).tolist()
     [[[0.0, 0.0], [0.0, 0.0]]]
 
     Source: https://arxiv.org/abs/1409.0473, appendix A.1.2.
