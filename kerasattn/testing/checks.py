@@ -146,6 +146,9 @@ def check_fit(model, x, y=None, untrained=None, compile_options=None):
     """
     untrained = dict(untrained or {})
     options = {"optimizer": keras.optimizers.SGD(0.5), **(compile_options or {})}
+    if keras.backend.backend() == "tensorflow" and "jit_compile" not in options:
+        # A graph for one step takes longer than the step.
+        options |= {"run_eagerly": True, "jit_compile": False}
     model.compile(**options)
     before = {w.path: keras.ops.convert_to_numpy(w) for w in model.trainable_variables}
     history = model.fit(x, y, batch_size=64, epochs=1, verbose=0)
