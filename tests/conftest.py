@@ -22,25 +22,30 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 from pathlib import Path
 
-import keras
 import pytest
-
-if keras.backend.backend() == "tensorflow":
-    import tensorflow as tf
-
-    # As of XLA: a graph that runs a few times is not worth optimizing.
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-
-# What the libraries hold stays: going through it for garbage again and again, as Keras does when
-# layers are quantized, would take more time than the tests. So would looking for garbage as often
-# as Python does: tracing a model makes many objects that stay.
-gc.collect()
-gc.freeze()
-gc.set_threshold(50_000, 20, 1000)
 
 collect_ignore = ["compatibility/make.py"]  # a script, which needs other libraries
 HERE = Path(__file__).parent
 GOLDEN_FOLDERS = (HERE.parent.parent / "shared" / "golden", HERE / "golden")
+
+
+def pytest_configure(config):
+    """What tests run with, but for the process that only hands them out to workers."""
+    if config.getoption("numprocesses", None):
+        return
+    import keras
+
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        # As of XLA: a graph that runs a few times is not worth optimizing.
+        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+    # What the libraries hold stays: going through it for garbage again and again, as Keras does
+    # when layers are quantized, would take more time than the tests. So would looking for garbage
+    # as often as Python does: tracing a model makes many objects that stay.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 1000)
 
 
 def pytest_collection_modifyitems(items):
@@ -52,6 +57,8 @@ def pytest_collection_modifyitems(items):
 def _what_stays():
     """TensorFlow's and Keras' caches grow with every module, and stay as well."""
     yield
+    import keras
+
     if keras.backend.backend() == "tensorflow":
         gc.collect()
         gc.freeze()
@@ -60,6 +67,8 @@ def _what_stays():
 @pytest.fixture(autouse=True)
 def _fixed_start():
     """Each test starts from the same seed and the same policy."""
+    import keras
+
     keras.utils.set_random_seed(7)
     yield
     keras.config.set_dtype_policy("float32")
