@@ -10,6 +10,7 @@ from kerasattn.data.corpora import (
 )
 from kerasattn.data.images import idx_images, mnist_digits
 from kerasattn.data.pipelines import BucketPlan, bucketed_batches
+from kerasattn.data.pronunciations import english_pronunciations
 from kerasattn.data.word_vectors import chinese_word_vectors, word2vec_file
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "chitchat_conversations",
     "chitchat_questions",
     "chitchat_utterances",
+    "english_pronunciations",
     "idx_images",
     "mnist_digits",
     "text_file",

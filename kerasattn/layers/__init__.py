@@ -13,6 +13,7 @@ from kerasattn.layers.efficient_global_pointer import EfficientGlobalPointer
 from kerasattn.layers.feature_scores import FeatureScores
 from kerasattn.layers.feed_forward import FeedForward
 from kerasattn.layers.gated_attention_unit import GatedAttentionUnit
+from kerasattn.layers.gated_convolution import GatedConvolution
 from kerasattn.layers.gaussian_emissions import GaussianEmissions
 from kerasattn.layers.gaussian_sampling import GaussianSampling
 from kerasattn.layers.global_pointer import GlobalPointer
@@ -21,13 +22,18 @@ from kerasattn.layers.isotropy_regularization import IsotropyRegularization
 from kerasattn.layers.language_model_head import LanguageModelHead
 from kerasattn.layers.lattice_lstm import LatticeLSTM
 from kerasattn.layers.learned_position_embedding import LearnedPositionEmbedding
+from kerasattn.layers.local_attention import LocalAttention
 from kerasattn.layers.maximum_entropy_markov_model import MaximumEntropyMarkovModel
+from kerasattn.layers.maxout import Maxout
 from kerasattn.layers.memories import Memories, MemoryMask, NextMemories
 from kerasattn.layers.multi_head_attention import MultiHeadAttention
+from kerasattn.layers.multi_step_attention import MultiStepAttention
 from kerasattn.layers.padding_mask import PaddingMask
+from kerasattn.layers.peephole_lstm_cell import PeepholeLSTMCell
 from kerasattn.layers.plain_rms_normalization import PlainRMSNormalization
 from kerasattn.layers.position_ids import PositionIds
 from kerasattn.layers.primary_capsules import PrimaryCapsules
+from kerasattn.layers.recurrent_decoder import RecurrentDecoder
 from kerasattn.layers.relative_attention import QueryBiases, RelativeAttention
 from kerasattn.layers.relative_block import RelativeTransformerBlock
 from kerasattn.layers.relative_position_bias import RelativePositionBias
@@ -37,6 +43,7 @@ from kerasattn.layers.rotary_embedding import RotaryEmbedding
 from kerasattn.layers.routing_capsules import RoutingCapsules
 from kerasattn.layers.segment_ids import SegmentIds
 from kerasattn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
+from kerasattn.layers.soft_attention import SoftAttention
 from kerasattn.layers.swap_noise import SwapNoise
 from kerasattn.layers.token_embedding import TokenEmbedding
 from kerasattn.layers.transformer_block import TransformerBlock
@@ -60,6 +67,7 @@ __all__ = [
     "FeatureScores",
     "FeedForward",
     "GatedAttentionUnit",
+    "GatedConvolution",
     "GaussianEmissions",
     "GaussianSampling",
     "GlobalPointer",
@@ -68,17 +76,22 @@ __all__ = [
     "LanguageModelHead",
     "LatticeLSTM",
     "LearnedPositionEmbedding",
+    "LocalAttention",
     "MaximumEntropyMarkovModel",
+    "Maxout",
     "Memories",
     "MemoryMask",
     "MultiHeadAttention",
+    "MultiStepAttention",
     "NextMemories",
     "PaddingMask",
+    "PeepholeLSTMCell",
     "PlainRMSNormalization",
     "PositionIds",
     "PrimaryCapsules",
     "QueryBiases",
     "QueryStream",
+    "RecurrentDecoder",
     "RelativeAttention",
     "RelativePositionBias",
     "RelativePositionEmbedding",
@@ -89,6 +102,7 @@ __all__ = [
     "SameSegment",
     "SegmentIds",
     "SinusoidalPositionEncoding",
+    "SoftAttention",
     "SwapNoise",
     "TokenEmbedding",
     "ToldStream",

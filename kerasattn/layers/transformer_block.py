@@ -271,25 +271,45 @@ class TransformerBlock(keras.layers.Layer):
                 f"{'' if has_context else 'not '}given a context."
             )
 
-    def compute_output_spec(self, inputs, *args, cache=None, return_weights=False, **kwargs):
+    def compute_output_spec(
+        self,
+        inputs,
+        *args,
+        cache=None,
+        context_cache=None,
+        return_weights=False,
+        return_context_weights=False,
+        **kwargs,
+    ):
         # Said rather than traced. JAX traces all unknown sizes as one number, which the keys'
         # length with a memory is not; and tracing is what takes time in building a model.
-        if args or cache is not None or kwargs.get("return_context_weights"):
+        if args or cache is not None or (context_cache is not None and return_context_weights):
             return super().compute_output_spec(
-                inputs, *args, cache=cache, return_weights=return_weights, **kwargs
+                inputs,
+                *args,
+                cache=cache,
+                context_cache=context_cache,
+                return_weights=return_weights,
+                return_context_weights=return_context_weights,
+                **kwargs,
             )
-        given = [kwargs.get("context"), kwargs.get("context_cache")]
-        self._check_context(any(value is not None for value in given))
-        output = keras.KerasTensor(inputs.shape, self.compute_dtype)
-        if not return_weights:
-            return output
+        context = kwargs.get("context")
+        self._check_context(context is not None or context_cache is not None)
+        results = [keras.KerasTensor(inputs.shape, self.compute_dtype)]
         batch, query = inputs.shape[:2]
-        memory = kwargs.get("memory")
-        key = query
-        if memory is not None:
-            key = None if None in (query, memory.shape[1]) else query + memory.shape[1]
-        weights = keras.KerasTensor((batch, self._config["num_heads"], query, key), "float32")
-        return output, weights
+
+        def weights(key):
+            shape = (batch, self._config["num_heads"], query, key)
+            results.append(keras.KerasTensor(shape, "float32"))
+
+        if return_weights:
+            memory, key = kwargs.get("memory"), query
+            if memory is not None:
+                key = None if None in (query, memory.shape[1]) else query + memory.shape[1]
+            weights(key)
+        if return_context_weights:
+            weights(context.shape[1])
+        return results[0] if len(results) == 1 else tuple(results)
 
     def compute_mask(self, inputs, previous_mask=None):
         return previous_mask

@@ -1,5 +1,7 @@
 """What encoder-decoders share: the loss of the labels, and writing token by token."""
 
+import functools
+
 import keras
 import numpy as np
 from keras import ops
@@ -39,6 +41,10 @@ class EncoderDecoder(Steps, BaseModel):
     """
 
     max_positions = None
+    label_smoothing = 0.0  # of the loss
+    _attention = (
+        None  # a dict of lists of symbolic weights (batch, heads, query, key), layer by layer
+    )
 
     def _check_inputs(self, inputs):
         checked = super()._check_inputs(inputs)
@@ -74,7 +80,8 @@ class EncoderDecoder(Steps, BaseModel):
             return super().compute_loss(x, y, y_pred, sample_weight, training)
         if y is None:
             y = self._next_tokens(self._check_inputs(x))
-        return label_loss(y, y_pred["lm_logits"], sample_weight) + sum(self.losses)
+        loss = label_loss(y, y_pred["lm_logits"], sample_weight, self.label_smoothing)
+        return loss + sum(self.losses)
 
     def _next_tokens(self, inputs):
         """The decoder's tokens one to the left, and -100 where padding would be told."""
@@ -83,6 +90,39 @@ class EncoderDecoder(Steps, BaseModel):
         real = token_ids != self.pad_id if real is None else ops.cast(real, "bool")
         labels = ops.where(real, token_ids, -100)[:, 1:]
         return ops.pad(labels, [[0, 0], [0, 1]], constant_values=-100)
+
+    # === Attention ===
+    def attention_weights(self, inputs):
+        """Where each of the decoder's tokens looks, all at once; for models that keep it.
+
+        `generate(return_attention=True)` and `decoding.attention_weights` tell it of what is
+        written.
+
+        Args:
+            inputs: as those of a call.
+
+        Returns:
+            dict of numpy float32 (batch, layers, heads, query, key): "cross_attention", of the
+            decoder's tokens and those that were read, and what else the model keeps.
+
+        Raises:
+            ValueError: for a model that keeps none.
+        """
+        if self._attention is None:
+            raise ValueError(
+                f"{type(self).__name__} keeps no attention weights of its calls; "
+                "decoding.attention_weights tells those of its steps, if it has any."
+            )
+        found = self._attention_model(self._check_inputs(inputs), training=False)
+        return {
+            name: np.stack([ops.convert_to_numpy(x) for x in weights], axis=1)
+            for name, weights in found.items()
+        }
+
+    @functools.cached_property  # past Keras' tracking, which would look for layers inside
+    def _attention_model(self):
+        weights = {name: list(weights) for name, weights in self._attention.items()}
+        return keras.Model(self._inputs_struct, weights)
 
     # === Writing ===
     def generate(self, token_ids, strategy=None, max_new_tokens=32, padding_mask=None, **options):

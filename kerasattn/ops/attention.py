@@ -5,6 +5,8 @@ import math
 import keras
 from keras import ops
 
+from kerasattn.ops import masks
+
 NORMALIZATIONS = ("softmax", "softmax_plus", "squared_relu")
 
 
@@ -155,7 +157,7 @@ def masked_softmax(scores, mask=None, axis=-1):
     return weights * ops.cast(mask, "float32")
 
 
-def attend(scores, value, attention_mask=None):
+def attend(scores, value, attention_mask=None, factor=None):
     """Mixes values by the softmax of scores of one head, such as those of `ops.scores`.
 
     A query with no key to attend to gives zeros.
@@ -165,6 +167,7 @@ def attend(scores, value, attention_mask=None):
         value: (batch, key, dim).
         attention_mask: bool, True = may attend, (query, key), (batch, query, key) or
             (batch, 1, query, key), as those of `ops.masks`; sizes of 1 stand for all.
+        factor: float (batch, query, key), what the softmax is multiplied by.
 
     Returns:
         The mixed values (batch, query, dim) in the dtype of `value`, and the weights
@@ -184,7 +187,34 @@ def attend(scores, value, attention_mask=None):
         batch, query, key = scores.shape
         attention_mask = as_mask(attention_mask, (batch, 1, query, key))[:, 0]
     weights = masked_softmax(scores, attention_mask)
+    if factor is not None:
+        weights = weights * ops.cast(factor, "float32")
     return ops.matmul(ops.cast(weights, value.dtype), value), weights
+
+
+def hide_keys(attention_mask, padding_masks, shape):
+    """A mask of attention joined with masks of keys, such as those that Keras carries along.
+
+    Args:
+        attention_mask: bool, as that of `as_mask`, or None.
+        padding_masks: list of bool (batch, key), True = real, or None.
+        shape: (batch, heads, query, key), None where unknown.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.ops.attention import hide_keys
+    >>> mask = hide_keys(None, [np.array([[True, False]]), None], (1, 1, 3, 2))
+    >>> np.array(mask).tolist(), hide_keys(None, [None], (1, 1, 3, 2))
+    ([[[[True, False]]]], None)
+    """
+    for padding_mask in padding_masks:
+        if padding_mask is None:
+            continue
+        more = masks.keys(padding_mask)
+        if attention_mask is not None:
+            more = as_mask(attention_mask, shape) & more
+        attention_mask = more
+    return attention_mask
 
 
 def as_mask(attention_mask, shape):

@@ -13,7 +13,7 @@ from kerasattn.training.metrics import Perplexity
 from kerasattn.training.ngram import CharacterNGram
 from kerasattn.training.piecewise_linear import PiecewiseLinear
 from kerasattn.training.progress import Progress
-from kerasattn.training.schedules import WarmupCosine
+from kerasattn.training.schedules import InverseSquareRoot, WarmupCosine
 from kerasattn.training.text_metrics import TextMetrics
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "CRFLoss",
     "CharacterNGram",
     "CodeUsage",
+    "InverseSquareRoot",
     "MarginLoss",
     "Perplexity",
     "PiecewiseLinear",

@@ -44,13 +44,15 @@ def token_weights(sample_weight, token_ids):
     return ops.broadcast_to(weights, ops.shape(token_ids))
 
 
-def label_loss(labels, logits, sample_weight=None):
+def label_loss(labels, logits, sample_weight=None, label_smoothing=0.0):
     """The mean cross-entropy of labels, in nats each, where -100 counts for nothing.
 
     Args:
         labels: int (batch, length), or (batch,).
         logits: (batch, length, vocabulary), or (batch, vocabulary).
         sample_weight: (batch,) or (batch, length), weights of sentences or tokens.
+        label_smoothing: float in [0, 1), the share of each label that is spread evenly over all
+            tokens (https://arxiv.org/abs/1512.00567, section 7).
 
     Example:
     >>> import numpy as np
@@ -65,7 +67,11 @@ def label_loss(labels, logits, sample_weight=None):
     weights = ops.cast(counts, "float32")
     if sample_weight is not None:
         weights = weights * token_weights(sample_weight, labels)
-    return weighted_mean(token_cross_entropy(ops.where(counts, labels, 0), logits), weights)
+    losses = token_cross_entropy(ops.where(counts, labels, 0), logits)
+    if label_smoothing:
+        spread = -ops.mean(ops.log_softmax(ops.cast(logits, "float32"), axis=-1), axis=-1)
+        losses = (1 - label_smoothing) * losses + label_smoothing * spread
+    return weighted_mean(losses, weights)
 
 
 def binary_loss(labels, logits, sample_weight=None):

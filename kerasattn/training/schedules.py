@@ -51,3 +51,45 @@ class WarmupCosine(StepCallback):
 
     def on_train_batch_begin(self, batch, logs=None):
         self.model.optimizer.learning_rate = self.rate(self.step_at(batch))
+
+
+class InverseSquareRoot(StepCallback):
+    """Raises the learning rate linearly, then lowers it as the root of steps: Transformer's.
+
+    The rate of step n is factor · hidden_dim^-0.5 · min(n^-0.5, n · warmup_steps^-1.5), a function
+    of `optimizer.iterations` alone.
+
+    Args:
+        hidden_dim: int >= 1, the model's width.
+        warmup_steps: int >= 1, until the rate is highest.
+        factor: float > 0.
+
+    Raises:
+        ValueError: if a number is out of its range.
+
+    Example:
+    >>> from kerasattn.training.schedules import InverseSquareRoot
+    >>> schedule = InverseSquareRoot(hidden_dim=512)
+    >>> [round(1e4 * schedule.rate(step), 2) for step in (0, 1999, 3999, 15999)]
+    [0.0, 3.49, 6.99, 3.49]
+
+    Source: https://arxiv.org/abs/1706.03762, equation 3.
+    """
+
+    def __init__(self, hidden_dim, warmup_steps=4000, factor=1.0):
+        super().__init__()
+        if not (hidden_dim >= 1 and warmup_steps >= 1 and factor > 0):
+            raise ValueError(
+                "InverseSquareRoot needs hidden_dim and warmup_steps of at least 1 and factor > 0, "
+                f"got {hidden_dim}, {warmup_steps} and {factor}."
+            )
+        self.hidden_dim, self.warmup_steps, self.factor = hidden_dim, warmup_steps, factor
+
+    def rate(self, step):
+        """The learning rate of a step, counted from 0."""
+        n = step + 1
+        rising, falling = n * self.warmup_steps**-1.5, n**-0.5
+        return self.factor * self.hidden_dim**-0.5 * min(rising, falling)
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self.model.optimizer.learning_rate = self.rate(self.step_at(batch))
