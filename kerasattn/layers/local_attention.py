@@ -2,6 +2,7 @@ import keras
 from keras import ops
 
 from kerasattn.layers.soft_attention import SoftAttention
+from kerasattn.ops import scores
 from kerasattn.ops.attention import as_mask
 
 ALIGNMENTS = ("monotonic", "predictive")
@@ -73,8 +74,9 @@ class LocalAttention(SoftAttention):
             seen = seen & as_mask(attention_mask, (batch, 1, queries, number))[:, 0]
         counted = ops.cumsum(ops.cast(seen, "float32"), axis=-1)
         if self.alignment == "predictive":
-            hidden = ops.tanh(ops.matmul(query, self.place_kernel))
-            share = ops.sigmoid(ops.cast(ops.matmul(hidden, self.place_vector), "float32"))
+            hidden = ops.tanh(scores.project(query, self.place_kernel))
+            share = scores.project(hidden, self.place_vector)  # (batch, query, 1)
+            share = ops.sigmoid(ops.cast(share, "float32"))
             place = counted[..., -1:] * share  # (batch, query, 1)
         elif query_positions is None:
             place = ops.cumsum(ops.ones_like(found[:1, :, :1]), axis=1) - 1.0  # (1, query, 1)

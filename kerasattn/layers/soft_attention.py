@@ -147,7 +147,8 @@ class SoftAttention(keras.layers.Layer):
     def compare(self, query, keys):
         """(batch, query, query_dim), keys of `project_key_value` -> (batch, query, key) float32."""
         if self.score in ("additive", "concat"):
-            return scores.additive(ops.matmul(query, self.query_kernel), keys, self.vector[:, 0])
+            query = scores.project(query, self.query_kernel)
+            return scores.additive(query, keys, self.vector[:, 0])
         if self.score == "location":
             length = ops.shape(keys)[1]
             if isinstance(length, int) and length > self.max_length:

@@ -45,7 +45,7 @@ def bilinear(query, key, kernel):
 
     Source: https://arxiv.org/abs/1508.04025, section 3.1.
     """
-    return dot(ops.matmul(ops.cast(query, "float32"), ops.cast(kernel, "float32")), key)
+    return dot(project(ops.cast(query, "float32"), ops.cast(kernel, "float32")), key)
 
 
 def additive(query, key, vector):
@@ -70,7 +70,8 @@ def additive(query, key, vector):
     """
     query, key = ops.expand_dims(query, 2), ops.expand_dims(key, 1)  # (b, q, 1, u), (b, 1, k, u)
     hidden = ops.cast(ops.tanh(query + key), "float32")
-    return ops.matmul(hidden, ops.cast(vector, "float32")[:, None])[..., 0]
+    # Not as a product of matrices, for what `project` says.
+    return ops.sum(hidden * ops.cast(vector, "float32"), axis=-1)
 
 
 def location(query, kernel):
@@ -88,4 +89,25 @@ def location(query, kernel):
 
     Source: https://arxiv.org/abs/1508.04025, equation 8.
     """
-    return ops.matmul(ops.cast(query, "float32"), ops.cast(kernel, "float32"))
+    return project(ops.cast(query, "float32"), ops.cast(kernel, "float32"))
+
+
+def project(x, kernel):
+    """x · kernel, as a product of two matrices.
+
+    `ops.matmul` makes a contraction of them, whose gradient TensorFlow cannot compile with XLA
+    inside a loop over time.
+
+    Args:
+        x: (batch, length, dim).
+        kernel: (dim, units).
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.ops import scores
+    >>> tuple(scores.project(np.ones((2, 3, 4)), np.ones((4, 5))).shape)
+    (2, 3, 5)
+    """
+    batch, length, dim = ops.shape(x)
+    rows = ops.matmul(ops.reshape(x, (-1, dim)), kernel)  # (batch * length, units)
+    return ops.reshape(rows, (batch, length, kernel.shape[-1]))

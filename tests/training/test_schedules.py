@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from kerasattn.training.schedules import WarmupCosine
+from kerasattn.training.schedules import InverseSquareRoot, WarmupCosine
 
 PEAK, STEPS, WARMUP = 0.5, 12, 4
 
@@ -32,9 +32,10 @@ def made(**options):
     return model
 
 
-def fit(model, steps, epochs=1):
+def fit(model, steps, epochs=1, schedule=None):
     rates, x = Rates(), np.zeros((steps, 1))
-    model.fit(x, x, 1, epochs, verbose=0, callbacks=[WarmupCosine(PEAK, STEPS, WARMUP), rates])
+    schedule = schedule or WarmupCosine(PEAK, STEPS, WARMUP)
+    model.fit(x, x, 1, epochs, verbose=0, callbacks=[schedule, rates])
     return rates.seen
 
 
@@ -56,3 +57,13 @@ def test_several_steps_in_one_execution():
     model = made(steps_per_execution=3)
     seen = fit(model, 6) + fit(model, 6)
     np.testing.assert_allclose(seen, [by_formula(step) for step in (0, 3, 6, 9)], rtol=1e-5)
+
+
+def test_the_transformers_rate():
+    """arXiv:1706.03762, equation 3, whose steps count from 1."""
+    n = np.arange(1, 13)
+    expected = 2 * 16**-0.5 * np.minimum(n**-0.5, n * 4**-1.5)
+    seen = fit(made(), 6, epochs=2, schedule=InverseSquareRoot(16, warmup_steps=4, factor=2.0))
+    np.testing.assert_allclose(seen, expected, rtol=1e-5)
+    with pytest.raises(ValueError, match="warmup_steps"):
+        InverseSquareRoot(16, warmup_steps=0)
