@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from kerasattn import decoding
 from kerasattn.export import export_generate
-from kerasattn.models import GPT2, T5, RoFormer
+from kerasattn.models import GPT2, T5, ConvS2S, Luong, RoFormer
 from kerasattn.testing.checks import shake
 from kerasattn.tokenizers import SPECIAL_TOKENS, WordPieceTokenizer
 
@@ -90,8 +90,16 @@ def test_a_language_model_goes_on_behind_the_text(tokenizer, tmp_path):
         assert texts_of(loaded.generate(tf.constant(TEXTS[rows], tf.string))) == expected[rows]
 
 
-def test_an_encoder_decoder_writes(tokenizer, tmp_path):
-    model = T5(len(tokenizer.vocabulary), **SIZES, head_dim=4, end_id=3)
+@pytest.mark.parametrize(
+    ("model_class", "sizes"),
+    [
+        (T5, dict(SIZES, head_dim=4)),
+        (Luong, dict(num_layers=1, hidden_dim=8, embedding_dim=8, attention="local-p")),
+        (ConvS2S, dict(num_layers=1, hidden_dim=8, max_length=8)),
+    ],
+)
+def test_an_encoder_decoder_writes(model_class, sizes, tokenizer, tmp_path):
+    model = model_class(len(tokenizer.vocabulary), **sizes, end_id=3)
     shake(model, size=1.0)
     strategy = decoding.Beam(2)
     loaded = saved(model, tokenizer, strategy, tmp_path / "saved")
