@@ -163,7 +163,7 @@ class RecurrentDecoder(keras.layers.Layer):
         drops = []
         if training and self.dropout:
             # Drawn before the loop, in which no backend draws alike.
-            ones = ops.ones_like(x[..., :1]) * ops.ones((self.units,), x.dtype)
+            ones = ops.ones_like(x[..., :1]) + ops.zeros((self.units,), x.dtype)
             drops = [
                 keras.random.dropout(ones, self.dropout, seed=self.seed_generator)
                 for _ in self.cells
@@ -193,8 +193,8 @@ class RecurrentDecoder(keras.layers.Layer):
         """The list of all states, of those of the cells."""
         states = [ops.cast(state, self.compute_dtype) for state in states]
         if self.input_feeding:  # nothing was told yet
-            states.append(ops.zeros_like(states[0][:, :1]) + ops.zeros((self.readout_dim,)))
-            states[-1] = ops.cast(states[-1], self.compute_dtype)
+            nothing = ops.zeros((self.readout_dim,), self.compute_dtype)
+            states.append(ops.zeros_like(states[0][:, :1]) + nothing)
         return states
 
     def step(self, x, states, memory, place, drops=(), training=False):

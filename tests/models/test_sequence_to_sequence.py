@@ -14,7 +14,10 @@ DEEP = dict(SIZES, num_layers=2)
 FAMILY = {
     "cho": (models.RNNEncoderDecoder, dict(SIZES, readout_dim=5)),
     "sutskever": (models.Sutskever, dict(DEEP, cell="peephole_lstm")),
-    "bahdanau": (models.Bahdanau, dict(SIZES, readout_dim=5, attention_dim=7)),
+    "bahdanau": (
+        models.Bahdanau,
+        dict(SIZES, readout_dim=5, attention_dim=7, initializer_range=None),
+    ),
     "global": (models.Luong, dict(DEEP, readout="plain", input_feeding=False, reverse_input=False)),
     "local-m": (models.Luong, dict(DEEP, attention="local-m", window=2, cell="gru")),
     "local-p": (models.Luong, dict(DEEP, attention="local-p", window=2)),
