@@ -6,6 +6,7 @@ call only, so that the package works where just one of them is installed.
 
 import keras
 import numpy as np
+import optree
 
 
 def compiled(function, variables=(), jit=True):
@@ -68,12 +69,27 @@ def _number_to_array(leaf):
 def _tensorflow(wrapped):
     import tensorflow as tf
 
-    function = tf.function(
-        wrapped.trace, jit_compile=bool(wrapped.jit), autograph=False, reduce_retracing=False
-    )
-    # One trace for each shape is what we are for: no warning about it.
-    function._omit_frequent_tracing_warning = True
-    return lambda args, kwargs: function(args, kwargs)
+    graphs = {}
+
+    def call(args, kwargs):
+        # Finding its graph takes tf.function longer than a short loop takes to run.
+        leaves, nest = optree.tree_flatten((args, kwargs), namespace="keras")
+        leaves = [tf.convert_to_tensor(leaf) for leaf in leaves]
+        key = (nest, *((*leaf.shape.as_list(), leaf.dtype) for leaf in leaves))
+        if key not in graphs:
+            graphs[key] = tf.function(
+                lambda *leaves: _trace(wrapped, nest, leaves),
+                jit_compile=bool(wrapped.jit),
+                autograph=False,
+            ).get_concrete_function(*(tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in leaves))
+        return graphs[key](*leaves)
+
+    return call
+
+
+def _trace(wrapped, nest, leaves):
+    args, kwargs = optree.tree_unflatten(nest, leaves)
+    return wrapped.trace(args, kwargs)
 
 
 def _jax(wrapped):

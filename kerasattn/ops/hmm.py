@@ -135,7 +135,7 @@ def log_likelihood(log_initial, log_transitions, log_emissions, padding_mask=Non
             return initial, ops.sum(upstream[:, None, None] * pairs, axis=0), weighted
 
         # Products of probabilities take less time, where float32 can hold them all.
-        scaled, exact = recursions.scaled(*parts)
+        scaled, exact = recursions.scaled(*parts, masked=padding_mask is not None)
         return ops.cond(exact, lambda: scaled, in_log_space), gradient
 
     float32 = (ops.cast(x, "float32") for x in (log_initial, log_transitions, log_emissions))

@@ -60,29 +60,36 @@ def forward(initial, transitions, emissions, first, real):
     return joint - steps[..., None], ops.where(real[..., 0], steps, 0.0), possible
 
 
-def scaled(initial, transitions, emissions, first, real):
+def scaled(initial, transitions, emissions, first, real, masked=True):
     """log p(observations) (batch,) from probabilities, and whether they were all held exactly.
 
     Of a whole of 1 each state has at least SAFE after each step. What is lost below float32's least
-    number, 1e-38, is then nothing beside it.
+    number, 1e-38, is then nothing beside it. Where nothing is masked, steps need not ask for it.
     """
     highest = ops.max(emissions, axis=-1, keepdims=True)  # (length, batch, 1)
+    steps = ops.concatenate([ops.exp(emissions - highest), highest], axis=-1)
     # A column for each row of the batch: the loop runs along them.
-    steps = pack(ops.exp(emissions - highest), first, real)
-    steps = ops.transpose(steps, (0, 2, 1))  # (length, N + 2, batch)
+    steps = ops.transpose(pack(steps, first, real) if masked else steps, (0, 2, 1))
     start, columns = ops.exp(initial)[:, None], ops.exp(ops.transpose(transitions))
+    states, none = initial.shape[0], ops.zeros_like(steps[0, 0])  # (batch,)
 
-    def advance(filtered, step):  # (N, batch)
-        joint = ops.where(step[-2:-1] > 0, start, _product(columns, filtered)) * step[:-2]
-        joint = ops.where(step[-1:] > 0, joint, filtered)
-        return joint / ops.sum(joint, axis=0, keepdims=True), joint
+    def advance(index, filtered, total, lost, least):
+        step = ops.take(steps, index, axis=0)  # (N + 1 or 3, batch)
+        begins = step[-2:-1] > 0 if masked else ops.equal(index, 0)
+        joint = ops.where(begins, start, _product(columns, filtered)) * step[:states]
+        if masked:
+            joint = ops.where(step[-1:] > 0, joint, filtered)  # (N, batch)
+        whole = ops.sum(joint, axis=0)
+        log = ops.log(whole) + step[states]
+        total, lost = add(total, lost, ops.where(step[-1] > 0, log, 0.0) if masked else log)
+        return index + 1, joint / whole, total, lost, ops.minimum(least, ops.min(joint, axis=0))
 
-    even = ops.zeros_like(steps[0, :-2]) + 1 / initial.shape[0]
-    _, joint = ops.scan(advance, even, steps)
-    logs = ops.log(ops.sum(joint, axis=1)) + highest[..., 0]
-    total = long_sum(ops.where(real[..., 0], logs, 0.0))
+    even = ops.zeros_like(steps[0, :states]) + 1 / states
+    carry = ops.convert_to_tensor(0, "int32"), even, none, none, none + 1.0
+    length = ops.shape(steps)[0]
+    _, _, total, _, least = ops.while_loop(lambda index, *rest: index < length, advance, carry)
     # A sum of 0 has made NaN by now, which is not above anything.
-    return ops.where(total > NEVER, total, -math.inf), ops.min(joint) > SAFE
+    return ops.where(total > NEVER, total, -math.inf), ops.min(least) > SAFE
 
 
 def _product(matrix, x):
@@ -121,22 +128,26 @@ def expected(parts, filtered, possible):
 
 
 def long_sum(x, block=256):
-    """The sum over the first axis, by blocks and with compensation: float32 would drift.
-
-    Source: https://doi.org/10.1145/363707.363723 (Kahan 1965).
-    """
+    """The sum over the first axis, by blocks and with compensation: float32 would drift."""
     if isinstance(x.shape[0], int) and x.shape[0] <= block:
         return ops.sum(x, axis=0)
     missing = -ops.shape(x)[0] % block
     x = ops.pad(x, [[0, missing], [0, 0]])
     blocks = ops.sum(ops.reshape(x, (-1, block, ops.shape(x)[1])), axis=1)
 
-    def add(sums, more):  # (2, batch): the sum, and what was lost in its rounding
-        total, lost = sums[0], sums[1]
-        more = more - lost
-        after = total + more
-        sums = ops.stack([after, (after - total) - more])
+    def step(sums, more):  # (2, batch): the sum, and what was lost in its rounding
+        sums = ops.stack(add(sums[0], sums[1], more))
         return sums, sums
 
     zero = ops.zeros_like(blocks[0])
-    return ops.scan(add, ops.stack([zero, zero]), blocks)[0][0]
+    return ops.scan(step, ops.stack([zero, zero]), blocks)[0][0]
+
+
+def add(total, lost, more):
+    """A sum with one more summand, and what its rounding lost of it, which the next one mends.
+
+    Source: https://doi.org/10.1145/363707.363723 (Kahan 1965).
+    """
+    more = more - lost
+    after = total + more
+    return after, (after - total) - more

@@ -198,9 +198,10 @@ def check_precision(build, model, inputs, tolerance=0.1):
 
     `build(policy)` makes the model under that policy; it gets the model's weights.
     """
-    # Eager, also on JAX: half precision takes long to compile, and models share operations.
+    # Eager, also on JAX: half precision takes long to compile, and models share operations. Each of
+    # them is compiled there, so of the policies that compute alike one is enough.
     expected = run(model, inputs, eager=True)
-    for policy in POLICIES:
+    for policy in POLICIES if keras.backend.backend() == "tensorflow" else POLICIES[1:]:
         twin = build(policy)
         twin.set_weights(model.get_weights())
         assert_finite(run(twin, inputs, training=True, eager=True), f"{policy} in training")
