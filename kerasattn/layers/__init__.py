@@ -1,7 +1,11 @@
 """Keras layers, one concept a file."""
 
 from kerasattn.layers.adaptive_embedding import AdaptiveEmbedding, AdaptiveSoftmax
+from kerasattn.layers.attending_lstm import AttendingLSTM
 from kerasattn.layers.attention_mask import AttentionMask
+from kerasattn.layers.attention_over_attention import AttentionOverAttention
+from kerasattn.layers.attention_pooling import AttentionPooling
+from kerasattn.layers.bidirectional_attention_flow import BidirectionalAttentionFlow
 from kerasattn.layers.bottleneck_adapter import BottleneckAdapter
 from kerasattn.layers.capsule_length import CapsuleLength
 from kerasattn.layers.capsule_mask import CapsuleMask
@@ -9,6 +13,7 @@ from kerasattn.layers.categorical_emissions import CategoricalEmissions
 from kerasattn.layers.character_convolution import CharacterConvolution
 from kerasattn.layers.crf import CRF
 from kerasattn.layers.crf_decode import CRFDecode
+from kerasattn.layers.doubly_stochastic import DoublyStochastic
 from kerasattn.layers.efficient_global_pointer import EfficientGlobalPointer
 from kerasattn.layers.feature_scores import FeatureScores
 from kerasattn.layers.feed_forward import FeedForward
@@ -17,7 +22,9 @@ from kerasattn.layers.gated_convolution import GatedConvolution
 from kerasattn.layers.gaussian_emissions import GaussianEmissions
 from kerasattn.layers.gaussian_sampling import GaussianSampling
 from kerasattn.layers.global_pointer import GlobalPointer
+from kerasattn.layers.hard_attention import HardAttention
 from kerasattn.layers.hidden_markov_chain import HiddenMarkovChain
+from kerasattn.layers.highway import Highway
 from kerasattn.layers.isotropy_regularization import IsotropyRegularization
 from kerasattn.layers.language_model_head import LanguageModelHead
 from kerasattn.layers.lattice_lstm import LatticeLSTM
@@ -34,6 +41,7 @@ from kerasattn.layers.plain_rms_normalization import PlainRMSNormalization
 from kerasattn.layers.position_ids import PositionIds
 from kerasattn.layers.primary_capsules import PrimaryCapsules
 from kerasattn.layers.recurrent_decoder import RecurrentDecoder
+from kerasattn.layers.reinforce_loss import ReinforceLoss
 from kerasattn.layers.relative_attention import QueryBiases, RelativeAttention
 from kerasattn.layers.relative_block import RelativeTransformerBlock
 from kerasattn.layers.relative_position_bias import RelativePositionBias
@@ -42,6 +50,7 @@ from kerasattn.layers.relative_sinusoids import RelativeSinusoids
 from kerasattn.layers.rotary_embedding import RotaryEmbedding
 from kerasattn.layers.routing_capsules import RoutingCapsules
 from kerasattn.layers.segment_ids import SegmentIds
+from kerasattn.layers.sentence_wise import SentenceWise
 from kerasattn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
 from kerasattn.layers.soft_attention import SoftAttention
 from kerasattn.layers.swap_noise import SwapNoise
@@ -50,19 +59,25 @@ from kerasattn.layers.transformer_block import TransformerBlock
 from kerasattn.layers.two_streams import QueryStream, SameSegment, ToldStream, TwoStreamMasks
 from kerasattn.layers.vector_quantizer import VectorQuantizer
 from kerasattn.layers.von_mises_fisher_sampling import VonMisesFisherSampling
+from kerasattn.layers.window_attention import WindowAttention
 from kerasattn.layers.word_dropout import WordDropout
 
 __all__ = [
     "CRF",
     "AdaptiveEmbedding",
     "AdaptiveSoftmax",
+    "AttendingLSTM",
     "AttentionMask",
+    "AttentionOverAttention",
+    "AttentionPooling",
+    "BidirectionalAttentionFlow",
     "BottleneckAdapter",
     "CRFDecode",
     "CapsuleLength",
     "CapsuleMask",
     "CategoricalEmissions",
     "CharacterConvolution",
+    "DoublyStochastic",
     "EfficientGlobalPointer",
     "FeatureScores",
     "FeedForward",
@@ -71,7 +86,9 @@ __all__ = [
     "GaussianEmissions",
     "GaussianSampling",
     "GlobalPointer",
+    "HardAttention",
     "HiddenMarkovChain",
+    "Highway",
     "IsotropyRegularization",
     "LanguageModelHead",
     "LatticeLSTM",
@@ -92,6 +109,7 @@ __all__ = [
     "QueryBiases",
     "QueryStream",
     "RecurrentDecoder",
+    "ReinforceLoss",
     "RelativeAttention",
     "RelativePositionBias",
     "RelativePositionEmbedding",
@@ -101,6 +119,7 @@ __all__ = [
     "RoutingCapsules",
     "SameSegment",
     "SegmentIds",
+    "SentenceWise",
     "SinusoidalPositionEncoding",
     "SoftAttention",
     "SwapNoise",
@@ -110,5 +129,6 @@ __all__ = [
     "TwoStreamMasks",
     "VectorQuantizer",
     "VonMisesFisherSampling",
+    "WindowAttention",
     "WordDropout",
 ]

@@ -6,10 +6,13 @@ from kerasattn.ops import (
     compiled,
     crf,
     gaussian,
+    hard_attention,
     hmm,
     isotropy,
     masks,
     positions,
+    reading,
+    recorded,
     recurrence,
     relative,
     rotary,
@@ -19,6 +22,7 @@ from kerasattn.ops import (
     seeds,
     spans,
     vmf,
+    window,
 )
 
 __all__ = [
@@ -27,10 +31,13 @@ __all__ = [
     "compiled",
     "crf",
     "gaussian",
+    "hard_attention",
     "hmm",
     "isotropy",
     "masks",
     "positions",
+    "reading",
+    "recorded",
     "recurrence",
     "relative",
     "rotary",
@@ -40,4 +47,5 @@ __all__ = [
     "seeds",
     "spans",
     "vmf",
+    "window",
 ]

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from kerasattn.ops import masks
+from kerasattn.ops.recorded import record
 
 NORMALIZATIONS = ("softmax", "softmax_plus", "squared_relu")
 
@@ -92,6 +93,7 @@ def dot_product_attention(
     if attention_mask is not None:
         attention_mask = as_mask(attention_mask, scores.shape)
     weights = _normalized(scores, attention_mask, normalization)
+    record(weights)
 
     dropped = keras.random.dropout(weights, dropout, seed=seed) if dropout else weights
     dropped = ops.cast(dropped, value.dtype)

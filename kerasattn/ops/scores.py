@@ -111,3 +111,27 @@ def project(x, kernel):
     batch, length, dim = ops.shape(x)
     rows = ops.matmul(ops.reshape(x, (-1, dim)), kernel)  # (batch * length, units)
     return ops.reshape(rows, (batch, length, kernel.shape[-1]))
+
+
+def trilinear(query, key, query_vector, key_vector, product_vector):
+    """w · [query; key; query * key]: that of bidirectional attention flow.
+
+    Args:
+        query: (batch, query, dim).
+        key: (batch, key, dim).
+        query_vector, key_vector, product_vector: (dim,), the thirds of w.
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.ops import scores
+    >>> x, w = np.ones((1, 2, 3)), np.ones(3)
+    >>> np.array(scores.trilinear(x, 2 * x, w, w, w)).tolist()
+    [[[15.0, 15.0], [15.0, 15.0]]]
+
+    Source: https://arxiv.org/abs/1611.01603, section 2, 4.
+    """
+    query, key = ops.cast(query, "float32"), ops.cast(key, "float32")
+    of = lambda vector: ops.cast(vector, "float32")[:, None]
+    by_query = ops.matmul(query, of(query_vector))  # (batch, query, 1)
+    by_key = ops.swapaxes(ops.matmul(key, of(key_vector)), 1, 2)  # (batch, 1, key)
+    return by_query + by_key + dot(query * of(product_vector)[:, 0], key)

@@ -41,3 +41,41 @@ def masked(token_ids, starts, lengths, mask_id, ignored=-100):
     reads = ops.where(inside, mask_id, token_ids)
     writes = ops.where(inside & (place > start), before, mask_id)
     return reads, writes, ops.where(inside, token_ids, ignored)
+
+
+def best(start_logits, end_logits, padding_mask=None, max_tokens=None):
+    """The likeliest span of each text, which starts no later than it ends.
+
+    Args:
+        start_logits, end_logits: (batch, length).
+        padding_mask: bool (batch, length), True = real token, where a span may start and end.
+        max_tokens: int >= 1, the longest span; None for any.
+
+    Returns:
+        first and last token of the span, int32 (batch,) each, 0 and 0 for a text without a real
+        token; and the sum of their logits, float32 (batch,).
+
+    Example:
+    >>> import numpy as np
+    >>> from kerasattn.ops import spans
+    >>> start, end = np.array([[0.0, 0.0, 5.0]]), np.array([[4.0, 0.0, 1.0]])
+    >>> [int(x[0]) for x in spans.best(start, end)]  # not from 2 to 0
+    [2, 2, 6]
+
+    Source: https://arxiv.org/abs/1611.01603, section 2, 6.
+    """
+    if max_tokens is not None and max_tokens < 1:
+        raise ValueError(f"max_tokens must be at least 1, got {max_tokens}.")
+    starts, ends = ops.cast(start_logits, "float32"), ops.cast(end_logits, "float32")
+    place = masks.positions(starts)
+    tokens = place[:, None, :] - place[:, :, None] + 1  # (batch, start, end), of each span
+    allowed = tokens >= 1
+    if max_tokens is not None:
+        allowed = allowed & (tokens <= max_tokens)
+    if padding_mask is not None:
+        allowed = allowed & padding_mask[:, :, None] & padding_mask[:, None, :]
+    scores = ops.where(allowed, starts[:, :, None] + ends[:, None, :], -1e30)
+    scores = ops.reshape(scores, (ops.shape(scores)[0], -1))
+    found = ops.cast(ops.argmax(scores, axis=1), "int32")
+    length = ops.shape(starts)[1]
+    return found // length, found % length, ops.max(scores, axis=1)

@@ -1,6 +1,13 @@
 """Pictures: functions that return a matplotlib figure."""
 
-from kerasattn.plotting.attention import attention_step
+from kerasattn.plotting.attention import (
+    attention_grid,
+    attention_lines,
+    attention_map,
+    attention_of,
+    attention_over_image,
+    attention_step,
+)
 from kerasattn.plotting.latent_text import latent_text_pictures
 from kerasattn.plotting.latents import latent_map, similarity
 from kerasattn.plotting.masks import mask_grid
@@ -8,6 +15,11 @@ from kerasattn.plotting.pictures import picture_grid
 from kerasattn.plotting.training import training_curves
 
 __all__ = [
+    "attention_grid",
+    "attention_lines",
+    "attention_map",
+    "attention_of",
+    "attention_over_image",
     "attention_step",
     "latent_map",
     "latent_text_pictures",

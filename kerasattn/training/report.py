@@ -48,35 +48,35 @@ def to_markdown(report, texts, pictures):
         f"{sizes['rebuilt']:,} of these rebuilt; {report['parameters']:,} parameters, "
         f"{layers} latents.",
         "## Numbers",
-        _table(["on held-out sentences", ""], rows),
+        table(["on held-out sentences", ""], rows),
         "## Random samples",
         "Greedy, from latents of the prior.",
-        _table(["", "sample"], [(i + 1, t) for i, t in enumerate(texts["samples"][:20])]),
+        table(["", "sample"], [(i + 1, t) for i, t in enumerate(texts["samples"][:20])]),
         "## Original and reconstruction",
-        _table(["original", "reconstruction"], list(zip(originals, texts["rebuilt"]))[:20]),
+        table(["original", "reconstruction"], list(zip(originals, texts["rebuilt"]))[:20]),
         f"## The lower half of the latents (1 to {lower} of {layers}) replaced",
-        _table(["original", *edits], [(originals[i], *texts["lower half"][i]) for i in shown]),
+        table(["original", *edits], [(originals[i], *texts["lower half"][i]) for i in shown]),
         f"## The top layer's latent ({layers}) replaced",
-        _table(["original", *edits], [(originals[i], *texts["top layer"][i]) for i in shown]),
+        table(["original", *edits], [(originals[i], *texts["top layer"][i]) for i in shown]),
         "## What a replacement keeps",
         "Shares of the original's content words, of its function words, the same punctuation, the "
         "same number of words, and of the pattern that function words and punctuation make.",
-        _table(["replaced", *names], [(n, *(row[k] for k in names)) for n, row in kept.items()]),
+        table(["replaced", *names], [(n, *(row[k] for k in names)) for n, row in kept.items()]),
         _verdict(kept),
         "Drop in character accuracy where one layer's latent is drawn anew:",
-        _table(["latent", "drop"], [(i + 1, x) for i, x in enumerate(report["latent_use"])]),
+        table(["latent", "drop"], [(i + 1, x) for i, x in enumerate(report["latent_use"])]),
         "## The same code at several lengths",
     ]
     if "lengths" in texts:
         lengths, lines = texts["lengths"]
         header = ["original", *(f"{n} tokens" for n in lengths)]
-        parts.append(_table(header, [(a, *line) for a, line in zip(originals, lines)]))
+        parts.append(table(header, [(a, *line) for a, line in zip(originals, lines)]))
     else:
         parts.append('The length is part of this code. `--length conditioned` trains a model whose '
                      "length is chosen when it writes.")  # fmt: skip
     path = texts["path"]
     parts += ["## From one sentence to another", "The first and the last are the originals."]
-    parts.append(_table(["step", ""], list(enumerate(path))))
+    parts.append(table(["step", ""], list(enumerate(path))))
     parts += ["## Pictures", *(f"![{Path(name).stem}]({name})" for name in pictures)]
     parts.append(f"The attention is that of writing: {_escape(path[0])}")
     settings = report["settings"].items()
@@ -98,7 +98,20 @@ def _verdict(kept):
     )
 
 
-def _table(header, rows):
+def table(header, rows):
+    """A Markdown table.
+
+    Args:
+        header: list of str.
+        rows: lists of values; None becomes a dash.
+
+    Example:
+    >>> from kerasattn.training.report import table
+    >>> print(table(["model", "error"], [["LSTM", 0.25]]))
+    | model | error |
+    | --- | --- |
+    | LSTM | 0.250 |
+    """
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(map(_escape, line)) + " |" for line in lines)
 

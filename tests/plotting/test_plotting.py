@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from kerasattn import plotting
+from kerasattn import models, plotting
 from kerasattn.plotting import figures
 
 
@@ -34,6 +34,47 @@ def test_attention_of_a_step(tmp_path):
     assert saved(figure, tmp_path).startswith(b"\x89PNG")
     with pytest.raises(ValueError, match="step must be from 0 to 3"):
         plotting.attention_step([plain], list("abcd"), step=4)
+
+
+def test_attention_of_any_model_as_map_lines_and_grid(tmp_path):
+    model = models.BERT(
+        30, num_layers=2, num_heads=3, hidden_dim=12, intermediate_dim=8, max_length=8
+    )
+    inputs = {"token_ids": np.array([[2, 7, 8, 3, 0]]), "padding_mask": np.arange(5)[None] < 4}
+    found = plotting.attention_of(model, inputs)
+    assert list(found) == ["attention_0", "attention_1"]
+    for weights in found.values():
+        np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-5)
+        assert not weights[..., 4].any()  # padding
+    tokens = ["[CLS]", "今", "$x$", "[SEP]", "[PAD]"]
+    first = found["attention_0"][0]
+    figure = plotting.attention_map(first[0], tokens)
+    np.testing.assert_allclose(figure.axes[0].images[0].get_array(), first[0])
+    saved(figure, tmp_path)
+    figure = plotting.attention_lines(first, tokens, least=0.1)
+    lines = figure.axes[0].collections[0]
+    assert len(lines.get_segments()) == (first >= 0.1).sum()
+    assert len(np.unique(lines.get_colors()[:, :3], axis=0)) == 3  # one for each head
+    saved(figure, tmp_path)
+    layers = [weights[0] for weights in found.values()]
+    figure = plotting.attention_grid(layers, tokens)
+    assert len(figure.axes) == 6
+    np.testing.assert_allclose(figure.axes[4].images[0].get_array(), layers[1][1])
+    saved(figure, tmp_path)
+    reader = models.RNNClassifier(30, 2, embedding_dim=4, hidden_dim=4)
+    assert list(plotting.attention_of(reader, [[5, 6]])) == ["attention_weights"]
+    with pytest.raises(ValueError, match="of 2 queries and 3 keys"):
+        plotting.attention_map(np.ones((3, 2)), "ab", "abc")
+
+
+def test_attention_over_an_image(tmp_path):
+    weights = np.eye(6)[[0, 4]]
+    figure = plotting.attention_over_image(np.zeros((9, 8, 1)), weights, (2, 3), ["a", "三"], 2)
+    shown = figure.axes[2].images[1].get_array()
+    np.testing.assert_array_equal(shown, [[0, 0, 0], [0, 1, 0]])
+    saved(figure, tmp_path)
+    with pytest.raises(ValueError, match=r"take the shape \(1, 6\)"):
+        plotting.attention_over_image(np.zeros((9, 8)), weights, (2, 3), ["a"])
 
 
 def test_map_shows_the_axes_of_greatest_difference(tmp_path):
