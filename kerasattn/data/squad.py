@@ -69,6 +69,11 @@ def read_squad(content, name="content"):
     Args:
         content: dict.
         name: str, what errors call it.
+
+    Example:
+    >>> from kerasattn.data import read_squad
+    >>> read_squad({"data": [{"paragraphs": [{"context": "", "qas": []}]}]})
+    []
     """
     questions = []
     for article in _get(content, "data", list, name):
