@@ -1,5 +1,6 @@
 """Corpora, pictures and `tf.data` pipelines."""
 
+from kerasattn.data.algorithms import associative_recall_task, copy_task, repeat_copy_task
 from kerasattn.data.captions import digit_captions
 from kerasattn.data.corpora import (
     cantonese_sentences,
@@ -15,6 +16,8 @@ from kerasattn.data.pipelines import BucketPlan, bucketed_batches
 from kerasattn.data.pronunciations import english_pronunciations
 from kerasattn.data.span_stories import span_stories
 from kerasattn.data.squad import SpanQuestion, read_squad, squad_file, token_span
+from kerasattn.data.stories import StoryQuestion, babi_file, story_arrays, story_vocabulary
+from kerasattn.data.story_generator import generate_stories
 from kerasattn.data.vocabulary import (
     Vocabulary,
     encode_characters,
@@ -27,7 +30,10 @@ from kerasattn.data.word_vectors import chinese_word_vectors, word2vec_file
 __all__ = [
     "BucketPlan",
     "SpanQuestion",
+    "StoryQuestion",
     "Vocabulary",
+    "associative_recall_task",
+    "babi_file",
     "bucketed_batches",
     "cantonese_sentences",
     "chinese_reviews",
@@ -36,18 +42,23 @@ __all__ = [
     "chitchat_questions",
     "chitchat_utterances",
     "cloze_questions",
+    "copy_task",
     "digit_captions",
     "encode_characters",
     "english_pronunciations",
+    "generate_stories",
     "idx_images",
     "mnist_digits",
     "pad_documents",
     "pad_rows",
     "read_squad",
+    "repeat_copy_task",
     "span_stories",
     "split_sentences",
     "split_words",
     "squad_file",
+    "story_arrays",
+    "story_vocabulary",
     "text_file",
     "token_span",
     "train_test_split",

@@ -5,7 +5,10 @@ from kerasattn.layers.attending_lstm import AttendingLSTM
 from kerasattn.layers.attention_mask import AttentionMask
 from kerasattn.layers.attention_over_attention import AttentionOverAttention
 from kerasattn.layers.attention_pooling import AttentionPooling
+from kerasattn.layers.bag_of_words import BagOfWords, WordScores
+from kerasattn.layers.bidirectional_associative_memory import BidirectionalAssociativeMemory
 from kerasattn.layers.bidirectional_attention_flow import BidirectionalAttentionFlow
+from kerasattn.layers.binary_hopfield import BinaryHopfield
 from kerasattn.layers.bottleneck_adapter import BottleneckAdapter
 from kerasattn.layers.capsule_length import CapsuleLength
 from kerasattn.layers.capsule_mask import CapsuleMask
@@ -33,8 +36,11 @@ from kerasattn.layers.local_attention import LocalAttention
 from kerasattn.layers.maximum_entropy_markov_model import MaximumEntropyMarkovModel
 from kerasattn.layers.maxout import Maxout
 from kerasattn.layers.memories import Memories, MemoryMask, NextMemories
+from kerasattn.layers.memory_hop import MemoryHop
+from kerasattn.layers.modern_hopfield import ModernHopfield
 from kerasattn.layers.multi_head_attention import MultiHeadAttention
 from kerasattn.layers.multi_step_attention import MultiStepAttention
+from kerasattn.layers.ntm_cell import NTMCell
 from kerasattn.layers.padding_mask import PaddingMask
 from kerasattn.layers.peephole_lstm_cell import PeepholeLSTMCell
 from kerasattn.layers.plain_rms_normalization import PlainRMSNormalization
@@ -54,6 +60,7 @@ from kerasattn.layers.sentence_wise import SentenceWise
 from kerasattn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
 from kerasattn.layers.soft_attention import SoftAttention
 from kerasattn.layers.swap_noise import SwapNoise
+from kerasattn.layers.time_ids import TimeIds
 from kerasattn.layers.token_embedding import TokenEmbedding
 from kerasattn.layers.transformer_block import TransformerBlock
 from kerasattn.layers.two_streams import QueryStream, SameSegment, ToldStream, TwoStreamMasks
@@ -70,7 +77,10 @@ __all__ = [
     "AttentionMask",
     "AttentionOverAttention",
     "AttentionPooling",
+    "BagOfWords",
+    "BidirectionalAssociativeMemory",
     "BidirectionalAttentionFlow",
+    "BinaryHopfield",
     "BottleneckAdapter",
     "CRFDecode",
     "CapsuleLength",
@@ -97,9 +107,12 @@ __all__ = [
     "MaximumEntropyMarkovModel",
     "Maxout",
     "Memories",
+    "MemoryHop",
     "MemoryMask",
+    "ModernHopfield",
     "MultiHeadAttention",
     "MultiStepAttention",
+    "NTMCell",
     "NextMemories",
     "PaddingMask",
     "PeepholeLSTMCell",
@@ -123,6 +136,7 @@ __all__ = [
     "SinusoidalPositionEncoding",
     "SoftAttention",
     "SwapNoise",
+    "TimeIds",
     "TokenEmbedding",
     "ToldStream",
     "TransformerBlock",
@@ -131,4 +145,5 @@ __all__ = [
     "VonMisesFisherSampling",
     "WindowAttention",
     "WordDropout",
+    "WordScores",
 ]

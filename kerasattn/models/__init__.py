@@ -16,11 +16,14 @@ from kerasattn.models.ernie import ERNIE
 from kerasattn.models.gaussian_hmm import GaussianHMM
 from kerasattn.models.gpt2 import GPT2
 from kerasattn.models.han import HAN
+from kerasattn.models.hopfield_network import HopfieldNetwork
 from kerasattn.models.lattice_lstm import LatticeLSTMCRF
 from kerasattn.models.llama import Llama
 from kerasattn.models.loading import from_pretrained, load_model
 from kerasattn.models.luong import Luong
 from kerasattn.models.mass import MASS
+from kerasattn.models.memory_network import MemoryNetwork
+from kerasattn.models.neural_turing_machine import NeuralTuringMachine
 from kerasattn.models.nezha import NEZHA
 from kerasattn.models.openai_gpt import OpenAIGPT
 from kerasattn.models.registry import MODELS
@@ -65,10 +68,13 @@ __all__ = [
     "ConvS2S",
     "DistilBERT",
     "GaussianHMM",
+    "HopfieldNetwork",
     "LatticeLSTMCRF",
     "Llama",
     "Luong",
     "MT5Encoder",
+    "MemoryNetwork",
+    "NeuralTuringMachine",
     "OpenAIGPT",
     "RNNClassifier",
     "RNNEncoderDecoder",

@@ -2,12 +2,14 @@
 
 from kerasattn.ops import (
     activations,
+    addressing,
     attention,
     compiled,
     crf,
     gaussian,
     hard_attention,
     hmm,
+    hopfield,
     isotropy,
     masks,
     positions,
@@ -27,12 +29,14 @@ from kerasattn.ops import (
 
 __all__ = [
     "activations",
+    "addressing",
     "attention",
     "compiled",
     "crf",
     "gaussian",
     "hard_attention",
     "hmm",
+    "hopfield",
     "isotropy",
     "masks",
     "positions",

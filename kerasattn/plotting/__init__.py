@@ -10,7 +10,9 @@ from kerasattn.plotting.attention import (
 )
 from kerasattn.plotting.latent_text import latent_text_pictures
 from kerasattn.plotting.latents import latent_map, similarity
+from kerasattn.plotting.lines import line_chart
 from kerasattn.plotting.masks import mask_grid
+from kerasattn.plotting.memory import hops_grid, steps_grid
 from kerasattn.plotting.pictures import picture_grid
 from kerasattn.plotting.training import training_curves
 
@@ -21,10 +23,13 @@ __all__ = [
     "attention_of",
     "attention_over_image",
     "attention_step",
+    "hops_grid",
     "latent_map",
     "latent_text_pictures",
+    "line_chart",
     "mask_grid",
     "picture_grid",
     "similarity",
+    "steps_grid",
     "training_curves",
 ]
