@@ -19,7 +19,8 @@ class MemoryHop(keras.layers.Layer):
         question: (batch, dim).
         keys: (batch, slots, dim).
         values: (batch, slots, dim).
-        mask: bool (batch, slots), True where the memory holds something; None for everywhere.
+        attention_mask: bool (batch, slots), True where the memory holds something; None for
+            everywhere.
 
     Shapes:
         What it found (batch, dim), zeros of an empty memory; and the weights of the slots (batch,
@@ -43,7 +44,7 @@ class MemoryHop(keras.layers.Layer):
         super().__init__(**kwargs)
         self.linear = bool(linear)
 
-    def build(self, question_shape, keys_shape, values_shape, mask_shape=None):
+    def build(self, question_shape, keys_shape, values_shape, attention_mask_shape=None):
         if len(question_shape) != 2 or len(keys_shape) != 3 or len(values_shape) != 3:
             raise ValueError(
                 "A hop takes a question (batch, dim), keys and values (batch, slots, dim), got "
@@ -53,10 +54,11 @@ class MemoryHop(keras.layers.Layer):
             (), "ones" if self.linear else "zeros", name="linear", dtype="float32", trainable=False
         )
 
-    def call(self, question, keys, values, mask=None):
+    def call(self, question, keys, values, attention_mask=None):
+        mask = None if attention_mask is None else attention_mask[:, None]
         scores = dot(question[:, None], keys)  # (batch, 1, slots)
-        weights = masked_softmax(scores, None if mask is None else mask[:, None])
-        plain = scores if mask is None else scores * ops.cast(mask[:, None], "float32")
+        weights = masked_softmax(scores, mask)
+        plain = scores if mask is None else scores * ops.cast(mask, "float32")
         weights = ops.where(ops.cast(self.is_linear, "bool"), plain, weights)
         found = ops.matmul(ops.cast(weights, values.dtype), values)
         return found[:, 0], weights[:, 0]

@@ -142,14 +142,15 @@ class NTMCell(keras.layers.Layer):
 
     def get_initial_state(self, batch_size=None):
         """The states to begin with, those of the docstring."""
-        zeros = [ops.zeros((batch_size, self.units), dtype=self.compute_dtype)]
-        zeros *= len(self.state_size) - 3
+        states = [ops.zeros((batch_size, self.units), dtype=self.compute_dtype)]
+        states *= len(self.state_size) - 3
         memory = ops.convert_to_tensor(self.memory)[None]  # (1, slots, width)
         weights = ops.softmax(ops.cast(self.places, "float32"), axis=-1)[None]
         reads = addressing.read(memory, weights[:, : self.num_read_heads])
-        first = (ops.reshape(x, (1, -1)) for x in (memory, weights, reads))
-        kind = self.compute_dtype
-        return zeros + [ops.cast(ops.repeat(x, batch_size, axis=0), kind) for x in first]
+        for x in (memory, weights, reads):
+            x = ops.cast(ops.reshape(x, (1, -1)), self.compute_dtype)
+            states.append(ops.broadcast_to(x, (batch_size, x.shape[1])))
+        return states
 
     def call(self, inputs, states, training=False):
         *inner, memory, weights, reads = states

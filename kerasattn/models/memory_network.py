@@ -140,7 +140,7 @@ class MemoryNetwork(BaseModel):
         states, looks = [state], []
         for k in range(num_hops):
             keys, values = memories[k : k + 2] if adjacent else memories
-            found, weights = hop(state, keys, values, mask=told)
+            found, weights = hop(state, keys, values, attention_mask=told)
             state = (state if adjacent else between(state)) + found
             states.append(state)
             looks.append(weights)

@@ -77,9 +77,13 @@ def shift(weights, shifts):
     Source: https://arxiv.org/abs/1410.5401, equation 8.
     """
     weights, shifts = ops.cast(weights, "float32"), ops.cast(shifts, "float32")
-    reach = shifts.shape[-1] // 2
+    reach, slots = shifts.shape[-1] // 2, weights.shape[-1]
+    if reach == 0:
+        return weights * shifts
+    round_the_ends = [weights[..., -reach:], weights, weights[..., :reach]]
+    ring = ops.concatenate(round_the_ends, axis=-1)  # (batch, heads, slots + 2 * reach)
     moved = [
-        shifts[..., reach + move, None] * ops.roll(weights, move, axis=-1)
+        shifts[..., reach + move, None] * ring[..., reach - move : reach - move + slots]
         for move in range(-reach, reach + 1)
     ]
     return sum(moved)
@@ -147,6 +151,8 @@ def write(memory, weights, erase, add):
     Source: https://arxiv.org/abs/1410.5401, equations 3 and 4.
     """
     weights = ops.cast(weights, memory.dtype)
-    kept = 1.0 - weights[..., None] * erase[:, :, None, :]  # (batch, heads, slots, width)
     added = ops.matmul(ops.swapaxes(weights, 1, 2), add)
-    return memory * ops.prod(kept, axis=1) + added
+    # One after another: the gradient of a product over an axis takes many more steps.
+    for head in range(weights.shape[1]):
+        memory = memory * (1.0 - weights[:, head, :, None] * erase[:, head, None])
+    return memory + added

@@ -97,7 +97,7 @@ def test_memory_hop():
         layers.MemoryHop,
         {"linear": False},
         inputs,
-        padding=lambda real: {"mask": real},
+        padding=lambda real: {"attention_mask": real},
         errors=[((vectors(2, 3), vectors(2, 3), vectors(2, 3)), "A hop takes a question")],
         skip={"causal": "it reads the whole"},
         lengths=(1, 4),
@@ -112,10 +112,10 @@ def test_a_hop_reads_by_softmax_or_linearly():
     weights /= weights.sum(-1, keepdims=True)
     hop = layers.MemoryHop(linear=True)
     for expected in (scores * mask, weights):
-        found, looks = hop(question.astype("float32"), keys, values, mask=mask)
+        found, looks = hop(question.astype("float32"), keys, values, attention_mask=mask)
         np.testing.assert_allclose(array(looks), expected, atol=1e-5)
         reads = np.einsum("bn,bnd->bd", expected, values)
         np.testing.assert_allclose(array(found), reads, atol=1e-5)
         hop.is_linear.assign(0.0)
-    empty, _ = hop(question.astype("float32"), keys, values, mask=mask & False)
+    empty, _ = hop(question.astype("float32"), keys, values, attention_mask=mask & False)
     assert not array(empty).any()

@@ -64,8 +64,9 @@ def test_hops_are_those_of_the_paper(tying):
             state = state @ array(model.get_layer("between").kernel)
         state = state + np.einsum("bn,bnd->bd", weights, memory(first + 1))
     np.testing.assert_allclose(outputs["hidden"], state, atol=1e-5)
-    last = "words_3" if tying == "adjacent" else "told_by"
-    logits = state @ array(model.get_layer(last).embeddings).T
+    words = model.get_layer("answer_logits").words
+    assert (words is model.get_layer("words_3")) if tying == "adjacent" else words.name == "told_by"
+    logits = state @ array(words.embeddings).T
     np.testing.assert_allclose(outputs["answer_logits"], logits, atol=1e-5)
 
 
