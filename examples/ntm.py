@@ -41,17 +41,18 @@ TASKS = {
     "repeat-copy": (repeat_copy_task, (1, 5), (8,)),
     "associative-recall": (associative_recall_task, (2, 6), (8, 12)),
 }
+SHORTER = ((0.15, 0.3), (0.3, 0.6))  # up to a share of the steps, a share of the longest
 MEMORIES = ("constant", "random", "learned")
 DEFAULTS = dict(
-    steps=6000,
-    batch_size=32,
+    steps=5000,
+    batch_size=16,
     learning_rate=3e-3,
     num_bits=8,
     units=64,
     num_slots=64,
     slot_dim=16,
     tests=10_000,
-    memory_steps=1500,
+    memory_steps=1000,
     seed=0,
 )
 SMALL = dict(
@@ -73,7 +74,7 @@ SETTINGS = [
 
 # === Data ===
 class Batches(keras.utils.PyDataset):
-    """Batches of new sequences for ever; an epoch is a number of them."""
+    """Batches of new sequences; those of the first steps are shorter."""
 
     def __init__(self, task, sizes, settings, steps):
         super().__init__()
@@ -84,9 +85,14 @@ class Batches(keras.utils.PyDataset):
         return self.steps
 
     def __getitem__(self, index):
+        least, most = self.sizes
+        for until, share in SHORTER:
+            if index < until * self.steps:
+                most = max(least, round(share * self.sizes[1]))
+                break
         settings = self.settings
         return self.task(
-            settings.batch_size, self.sizes, num_bits=settings.num_bits, seed=self.random
+            settings.batch_size, (least, most), num_bits=settings.num_bits, seed=self.random
         )
 
 
@@ -134,10 +140,11 @@ def train(model, batches, steps, settings):
     else:
         # The same loss, but for a factor that Adam does not see: the mean is over padding too.
         loss = keras.losses.BinaryCrossentropy(from_logits=True)
-        model.compile(optimizer, loss={"bit_logits": loss}, jit_compile=True)
+        model.compile(optimizer, loss={"bit_logits": loss}, jit_compile=False)
     losses, began = Losses(max(1, steps // 60)), time.monotonic()
     schedule = WarmupCosine(settings.learning_rate, steps, min(100, steps // 10))
-    model.fit(batches, epochs=1, verbose=0, callbacks=[schedule, losses, Progress(steps)])
+    callbacks = [schedule, losses, Progress(steps)]
+    model.fit(batches, epochs=1, verbose=0, callbacks=callbacks, shuffle=False)
     return losses.curve, time.monotonic() - began
 
 

@@ -58,8 +58,9 @@ class BagOfWords(keras.layers.Layer):
         self.embeddings = self.add_weight(shape, self.embeddings_initializer, name="embeddings")
 
     def call(self, token_ids):
-        if "int" not in keras.backend.standardize_dtype(token_ids.dtype):
-            raise ValueError(f"token_ids takes integers, got the dtype {token_ids.dtype}.")
+        dtype = keras.backend.standardize_dtype(token_ids.dtype)
+        if "int" not in dtype:
+            raise ValueError(f"token_ids takes integers, got the dtype {dtype}.")
         real = ops.cast(ops.not_equal(token_ids, self.pad_id), self.compute_dtype)
         vectors = ops.take(self.embeddings, token_ids, axis=0) * real[..., None]
         if not self.position_encoding:

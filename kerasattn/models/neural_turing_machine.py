@@ -48,6 +48,8 @@ class NeuralTuringMachine(BaseModel):
     Source: https://arxiv.org/abs/1410.5401 (Graves et al. 2014).
     """
 
+    _xla_on_cpu = False  # the gradient of a loop with so many states takes it long to compile
+
     def __init__(
         self,
         input_dim,

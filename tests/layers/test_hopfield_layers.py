@@ -36,7 +36,7 @@ def stored(cls, *patterns):
 
 @pytest.mark.parametrize("update", ["asynchronous", "synchronous"])
 def test_binary_hopfield(update):
-    once = {} if update == "synchronous" else {"save": "as the other update", "saved_model": "too"}
+    once = dict.fromkeys(["save", "saved_model"], "those of the model")
     check_layer(
         layers.BinaryHopfield,
         {"update": update, "num_sweeps": 3},

@@ -90,8 +90,8 @@ def test_noise_lets_time_pass():
 
 def test_memory_hop():
     def inputs(batch, length):
-        question = RANDOM.normal(size=(batch, 4)).astype("float32")
-        return (question, vectors(batch, length), vectors(batch, length))
+        shapes = (batch, 5), (batch, length, 5), (batch, length, 5)
+        return tuple(RANDOM.normal(size=shape).astype("float32") for shape in shapes)
 
     check_layer(
         layers.MemoryHop,

@@ -34,7 +34,6 @@ OPTIONS = {
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_layer(name):
-    again = {"save": "as the other", "saved_model": "as the other"} if name == "dense" else {}
     check_layer(
         machine,
         {**TINY, **OPTIONS[name]},
@@ -46,7 +45,10 @@ def test_layer(name):
             ({"controller": "gru"}, "controller must be one of"),
             ({"initial_memory": "zeros"}, "initial_memory must be one of"),
         ],
-        skip={"config": "the layer is Keras' own; that of the cell is below", **again},
+        skip={
+            "config": "the layer is Keras' own; that of the cell is below",
+            **dict.fromkeys(["save", "saved_model", "jit"], "those of the model"),
+        },
         lengths=(1, 4),
     )
     cell = layers.NTMCell(**TINY, **OPTIONS[name])

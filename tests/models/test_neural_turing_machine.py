@@ -59,6 +59,7 @@ def test_learns_to_copy():
     keras.utils.set_random_seed(0)
     model = NeuralTuringMachine(3, 2, units=16, num_slots=5, slot_dim=4, seed=0)
     model.compile(keras.optimizers.Adam(0.02, global_clipnorm=1.0))
-    x, bits, counts = copy_task(3200, (1, 2), num_bits=2, seed=1)
-    history = model.fit(x, bits, sample_weight=counts, batch_size=32, epochs=3, verbose=0)
-    assert history.history["loss"][-1] < 0.3 < 0.6 < history.history["loss"][0]
+    x, bits, counts = copy_task(2400, (1, 2), num_bits=2, seed=1)
+    model.fit(x, bits, sample_weight=counts, batch_size=32, verbose=0)
+    x, bits, counts = copy_task(100, (2, 2), num_bits=2, seed=2)
+    assert model.evaluate(x, bits, sample_weight=counts, verbose=0) < 0.2
