@@ -22,7 +22,7 @@ import keras
 import numpy as np
 
 from kerasattn.data import babi_file, generate_stories, story_arrays, story_vocabulary
-from kerasattn.models import MemoryNetwork, RNNReader
+from kerasattn.models import MemoryNetwork
 from kerasattn.plotting import hops_grid
 from kerasattn.training.runs import (
     check_installed,
@@ -125,11 +125,17 @@ def train_memory_network(vocabulary, hops, training, settings):
     return best
 
 
-def train_reader(vocabulary, training, settings):
+def train_reader(vocabulary, training, settings, dim=50):
+    """An LSTM that reads the story, another that reads the question, and a word by both."""
     x, answers = training
     keras.utils.set_random_seed(settings.seed)
-    model = RNNReader(len(vocabulary), seed=settings.seed)
-    model.compile(keras.optimizers.Adam(0.003))
+    inputs = {name: keras.Input((None,), dtype="int32") for name in ("token_ids", "query_ids")}
+    embedding = keras.layers.Embedding(len(vocabulary), dim, mask_zero=True)
+    read = [keras.layers.LSTM(dim)(embedding(ids)) for ids in inputs.values()]
+    logits = keras.layers.Dense(len(vocabulary))(keras.layers.Concatenate()(read))
+    model = keras.Model(inputs, {"answer_logits": logits})
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.Adam(0.003), {"answer_logits": loss})
     options = dict(batch_size=settings.batch_size, verbose=0)
     model.fit(as_one_text(x), answers, epochs=settings.reader_epochs, **options)
     return model
@@ -137,8 +143,7 @@ def train_reader(vocabulary, training, settings):
 
 def error(model, inputs, answers):
     """The share of wrong answers."""
-    outputs = model.predict(inputs, batch_size=250, verbose=0)
-    logits = outputs.get("answer_logits", outputs.get("class_logits"))
+    logits = model.predict(inputs, batch_size=250, verbose=0)["answer_logits"]
     return float((logits.argmax(axis=-1) != answers).mean())
 
 

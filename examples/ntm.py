@@ -7,7 +7,8 @@ Both are shown sequences of 1 to 10 random vectors of bits and learn to say them
 tested on 10,000 others, and on sequences of 20 and of 40 vectors, longer than any in training. The
 report has the wrong bits of a sequence, and pictures: the machine's inputs, what it says, writes
 and reads, and where its heads are. --initial-memory compares what the memory holds at the
-beginning, for the first steps of training. --task has the paper's two other tasks.
+beginning, for the first steps of training, on sequences of up to 3. --task has the paper's two
+other tasks.
 
 Source: https://arxiv.org/abs/1410.5401 (Graves, Wayne, Danihelka 2014), section 4.
 """
@@ -41,10 +42,10 @@ TASKS = {
     "repeat-copy": (repeat_copy_task, (1, 5), (8,)),
     "associative-recall": (associative_recall_task, (2, 6), (8, 12)),
 }
-SHORTER = ((0.15, 0.3), (0.3, 0.6))  # up to a share of the steps, a share of the longest
+STAGES = ((0.3, 0.25), (0.6, 0.25), (1.0, 0.5))  # shares of the longest size, and of the steps
 MEMORIES = ("constant", "random", "learned")
 DEFAULTS = dict(
-    steps=5000,
+    steps=3000,
     batch_size=16,
     learning_rate=3e-3,
     num_bits=8,
@@ -52,7 +53,7 @@ DEFAULTS = dict(
     num_slots=64,
     slot_dim=16,
     tests=10_000,
-    memory_steps=1000,
+    memory_steps=400,
     seed=0,
 )
 SMALL = dict(
@@ -74,25 +75,20 @@ SETTINGS = [
 
 # === Data ===
 class Batches(keras.utils.PyDataset):
-    """Batches of new sequences; those of the first steps are shorter."""
+    """So many batches of new sequences."""
 
-    def __init__(self, task, sizes, settings, steps):
+    def __init__(self, task, sizes, settings, steps, random):
         super().__init__()
-        self.task, self.sizes, self.settings, self.steps = task, sizes, settings, steps
-        self.random = np.random.default_rng(settings.seed + 1)
+        self.task, self.sizes, self.settings = task, sizes, settings
+        self.steps, self.random = steps, random
 
     def __len__(self):
         return self.steps
 
     def __getitem__(self, index):
-        least, most = self.sizes
-        for until, share in SHORTER:
-            if index < until * self.steps:
-                most = max(least, round(share * self.sizes[1]))
-                break
         settings = self.settings
         return self.task(
-            settings.batch_size, (least, most), num_bits=settings.num_bits, seed=self.random
+            settings.batch_size, self.sizes, num_bits=settings.num_bits, seed=self.random
         )
 
 
@@ -124,16 +120,17 @@ class Losses(keras.callbacks.Callback):
 
     def __init__(self, every):
         super().__init__()
-        self.every, self.curve = every, []
+        self.every, self.steps, self.curve = every, 0, []
 
     def on_train_batch_end(self, batch, logs=None):
-        if (batch + 1) % self.every == 0:
-            self.curve.append((batch + 1, float(logs["loss"])))  # the mean since it was reset
+        self.steps += 1
+        if self.steps % self.every == 0:
+            self.curve.append((self.steps, float(logs["loss"])))  # the mean since it was reset
             self.model.reset_metrics()
 
 
-def train(model, batches, steps, settings):
-    """Trains for so many steps: the curve of the loss, seconds."""
+def train(model, task, sizes, steps, settings):
+    """Trains for so many steps, on shorter sequences first: the curve of the loss, seconds."""
     optimizer = keras.optimizers.Adam(settings.learning_rate, global_clipnorm=1.0)
     if isinstance(model, NeuralTuringMachine):
         model.compile(optimizer)
@@ -141,10 +138,15 @@ def train(model, batches, steps, settings):
         # The same loss, but for a factor that Adam does not see: the mean is over padding too.
         loss = keras.losses.BinaryCrossentropy(from_logits=True)
         model.compile(optimizer, loss={"bit_logits": loss}, jit_compile=False)
-    losses, began = Losses(max(1, steps // 60)), time.monotonic()
+    random, began = np.random.default_rng(settings.seed + 1), time.monotonic()
+    losses = Losses(max(1, steps // 60))
     schedule = WarmupCosine(settings.learning_rate, steps, min(100, steps // 10))
-    callbacks = [schedule, losses, Progress(steps)]
-    model.fit(batches, epochs=1, verbose=0, callbacks=callbacks, shuffle=False)
+    for share, part in STAGES:
+        most = max(sizes[0], round(share * sizes[1]))
+        count = max(1, round(part * steps))
+        batches = Batches(task, (sizes[0], most), settings, count, random)
+        callbacks = [schedule, losses, Progress(steps, done=losses.steps)]
+        model.fit(batches, verbose=0, shuffle=False, callbacks=callbacks)
     return losses.curve, time.monotonic() - began
 
 
@@ -220,8 +222,7 @@ def run(settings):
     models, report, curves = {"NTM": ntm, "LSTM": lstm(dims, ntm.count_params())}, {}, {}
     for name, model in models.items():
         print(f"== {name}, {model.count_params():,} parameters", flush=True)
-        batches = Batches(task, sizes, settings, settings.steps)
-        curve, seconds = train(model, batches, settings.steps, settings)
+        curve, seconds = train(model, task, sizes, settings.steps, settings)
         wrong = {
             f"{sizes[0]} to {sizes[1]}": wrong_bits(model, task, sizes, settings, settings.tests)
         }
@@ -237,11 +238,10 @@ def run(settings):
         }
     print(f"\nWrong bits of a sequence, by its length:\n\n{table(report)}\n", flush=True)
 
-    memories = {}
+    memories, shortest = {}, (sizes[0], max(sizes[0], round(0.3 * sizes[1])))
     for kind in settings.initial_memory if len(settings.initial_memory) > 1 else ():
         model = machine(dims, settings, kind)
-        batches = Batches(task, sizes, settings, settings.memory_steps)
-        curve, _ = train(model, batches, settings.memory_steps, settings)
+        curve, _ = train(model, task, shortest, settings.memory_steps, settings)
         memories[kind] = tuple(zip(*curve))
         print(f"initial memory {kind}: a loss of {curve[-1][1]:.4f} nats a bit", flush=True)
 
