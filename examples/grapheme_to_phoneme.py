@@ -32,6 +32,7 @@ import keras
 import numpy as np
 
 from kerasattn import data, models
+from kerasattn.plotting import attention_map
 from kerasattn.plotting.figures import new_figure
 from kerasattn.training.error_rate import error_rate
 from kerasattn.training.progress import Progress
@@ -253,16 +254,15 @@ def by_length(rows):
 
 
 def looks(model, symbols):
-    """A panel for each word of SHOWN: a row for each phoneme told, a column for each letter."""
-    figure = new_figure(4.2 * len(SHOWN), 3.8)
-    for axes, word in zip(figure.subplots(1, len(SHOWN)), SHOWN, strict=True):
-        found = model.generate(symbols.read([word], 16), max_new_tokens=16, return_attention=True)
-        [told] = symbols.phonemes_of(found.token_ids)
-        weights = found.attention["cross_attention"][0].mean(axis=(0, 1))  # layers and heads
-        axes.imshow(weights[: len(told) + 1, : len(word) + 1], cmap="Blues", vmin=0, aspect="auto")
-        axes.set_xticks(range(len(word) + 1), [*word, "end"])
-        axes.set_yticks(range(len(told) + 1), [*told, "end"])
-    return figure
+    """For each word of SHOWN a row for each phoneme told, a column for each letter."""
+    found = model.generate(symbols.read(SHOWN, 16), max_new_tokens=16, return_attention=True)
+    weights = found.attention["cross_attention"].mean(axis=(1, 2))  # of layers and heads
+    figures = {}
+    for i, told in enumerate(symbols.phonemes_of(found.token_ids)):
+        rows, columns = [*told, "end"][:16], [*SHOWN[i], "end"]
+        part = weights[i, : len(rows), : len(columns)]
+        figures[SHOWN[i]] = attention_map(part, rows, columns, model.name)
+    return figures
 
 
 # === The report ===
@@ -325,7 +325,8 @@ def run(options):
         report["models"][name] = row
         print(f"phoneme errors {row['error']:.2%}, words wrong {row['words wrong']:.2%}")
         if model._attention is not None:
-            pictures[f"{name}.png"] = looks(model, symbols)
+            for word, figure in looks(model, symbols).items():
+                pictures[f"{name}-{word}.png"] = figure
         model.save(options.output / f"{name}.keras")
         write_whole(options.output / "report.json", report)
     pictures["by-length.png"] = by_length(report["models"])

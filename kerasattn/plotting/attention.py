@@ -17,7 +17,8 @@ def attention_of(model, inputs):
     Returns:
         dict of numpy arrays: "attention_0", "attention_1", ..., of every attention with heads in
         the order in which they run, (batch, heads, query, key); and the model's outputs whose names
-        end in "_weights".
+        end in "_weights". Of a recurrent or convolutional encoder-decoder "cross_attention_0", ...,
+        those of its `attention_weights`, a layer each.
 
     Example:
     >>> from kerasattn.models import RoFormer
@@ -29,6 +30,9 @@ def attention_of(model, inputs):
     with recording() as kept:
         outputs = model(inputs, training=False)
     found = {f"attention_{i}": weights for i, weights in enumerate(kept)}
+    if not kept and getattr(model, "_attention", None):
+        for name, weights in model.attention_weights(inputs).items():
+            found |= {f"{name}_{i}": weights[:, i] for i in range(weights.shape[1])}
     if isinstance(outputs, dict):
         found |= {name: x for name, x in outputs.items() if name.endswith("_weights")}
     return {name: np.asarray(ops.convert_to_numpy(x)) for name, x in found.items()}

@@ -32,7 +32,7 @@ def test_pronunciations_small(tmp_path, monkeypatch):
     assert row["steps"] == 4 and row["parameters"] > 0
     assert row["error"] > 0 and set(row["length"]) <= {"1-4", "5-6", "7-8", "9-10", "11-12", "13+"}
     assert "bahdanau" in (tmp_path / "report.md").read_text()
-    for picture in ("bahdanau.png", "by-length.png"):
+    for picture in ("bahdanau-attention.png", "by-length.png"):
         assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
     keras.models.load_model(tmp_path / "bahdanau.keras")
 

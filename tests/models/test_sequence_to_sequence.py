@@ -6,6 +6,7 @@ import pytest
 from keras import ops
 
 from kerasattn import decoding, models
+from kerasattn.plotting import attention_of
 from kerasattn.testing import check_model
 from kerasattn.testing.checks import shake
 
@@ -82,6 +83,9 @@ def test_a_batch_writes_what_each_writes_alone_and_looks_where_the_whole_looks(n
     assert not found[1, ..., 3:].any()  # padding
     expected = model.attention_weights(inputs)["cross_attention"]
     np.testing.assert_allclose(found[..., :5], expected, atol=1e-5)
+    if name != "transformer":  # which has more attentions, and by other names
+        drawn = attention_of(model, inputs)["cross_attention_0"]
+        np.testing.assert_allclose(drawn, expected[:, 0], atol=1e-6)
 
 
 def test_padding_that_is_read_changes_nothing_and_what_comes_later_neither():
