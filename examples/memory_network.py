@@ -129,7 +129,8 @@ def train_reader(vocabulary, training, settings, dim=50):
     """An LSTM that reads the story, another that reads the question, and a word by both."""
     x, answers = training
     keras.utils.set_random_seed(settings.seed)
-    inputs = {name: keras.Input((None,), dtype="int32") for name in ("token_ids", "query_ids")}
+    names = ("token_ids", "query_ids")
+    inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in names}
     embedding = keras.layers.Embedding(len(vocabulary), dim, mask_zero=True)
     read = [keras.layers.LSTM(dim)(embedding(ids)) for ids in inputs.values()]
     logits = keras.layers.Dense(len(vocabulary))(keras.layers.Concatenate()(read))
