@@ -2,6 +2,7 @@
 
 import gc
 import os
+import zlib
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # oneDNN makes a program for each shape of a product, which here comes once.
@@ -65,13 +66,22 @@ def _what_stays():
 
 
 @pytest.fixture(autouse=True)
-def _fixed_start():
-    """Each test starts from the same seed and the same policy."""
+def _fixed_start(request):
+    """Each test starts from the same seed and the same policy, whatever ran before it."""
     import keras
+    import numpy as np
 
     keras.utils.set_random_seed(7)
+    if hasattr(getattr(request, "module", None), "RANDOM"):
+        request.module.RANDOM = np.random.default_rng(zlib.crc32(request.node.name.encode()))
     yield
     keras.config.set_dtype_policy("float32")
+
+
+def pytest_runtest_setup(item):
+    """What only trains is left to TensorFlow: JAX compiles its loops for minutes."""
+    if item.get_closest_marker("trains") and os.environ.get("KERAS_BACKEND") == "jax":
+        pytest.skip("it trains, which takes minutes here; it is tried on TensorFlow")
 
 
 @pytest.fixture(scope="session")

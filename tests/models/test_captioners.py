@@ -119,6 +119,7 @@ def pictures():
     return images, captions.astype("int32")
 
 
+@pytest.mark.trains
 @pytest.mark.parametrize("kind", ["once", "soft"])
 def test_learns_32_captions(kind):
     images, captions = pictures()

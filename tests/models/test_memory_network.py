@@ -84,6 +84,7 @@ def test_linear_is_seen_by_a_compiled_training():
     np.testing.assert_allclose(sums[1], 1, atol=1e-5)
 
 
+@pytest.mark.trains
 def test_learns_where_somebody_went_last():
     """Stories in ids: "person went room"; the question is a person, the answer the last room."""
     people, rooms = np.arange(1, 4), np.arange(4, 8)

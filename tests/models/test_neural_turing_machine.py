@@ -1,5 +1,6 @@
 import keras
 import numpy as np
+import pytest
 
 from kerasattn.data import copy_task
 from kerasattn.models import NeuralTuringMachine
@@ -54,6 +55,7 @@ def test_loss_counts_the_steps_that_count():
     assert abs(expected - losses.mean()) > 1e-4
 
 
+@pytest.mark.trains
 def test_learns_to_copy():
     """Three bits, later: without a memory of them it could but guess, at a loss of log 2."""
     keras.utils.set_random_seed(0)

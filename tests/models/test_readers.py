@@ -131,6 +131,7 @@ def fit(model, inputs, y, steps, rate=0.02):
     return model.fit(inputs, y, batch_size=32, epochs=steps, verbose=0).history
 
 
+@pytest.mark.trains
 def test_han_learns_32_documents():
     documents, labels = ids(32, 3, 4), RANDOM.integers(0, 3, 32)
     documents[::2, 2] = 0
@@ -139,6 +140,7 @@ def test_han_learns_32_documents():
     assert fit(model, documents, labels, 60)["accuracy"][-1] == 1
 
 
+@pytest.mark.trains
 def test_aoa_reader_learns_32_questions():
     inputs = pair(32, 8)
     y = inputs["token_ids"][np.arange(32), RANDOM.integers(0, 8, 32)]
@@ -147,6 +149,7 @@ def test_aoa_reader_learns_32_questions():
     assert (model.answer(inputs) == y).all()
 
 
+@pytest.mark.trains
 def test_bidaf_learns_32_questions():
     inputs = pair(32, 7)
     y = np.sort(RANDOM.integers(0, 7, (32, 2)), axis=1)

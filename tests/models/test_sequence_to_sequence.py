@@ -261,6 +261,7 @@ def test_bahdanau_writes_with_every_strategy():
             assert (found.scores >= greedy.scores - 1e-5).all()
 
 
+@pytest.mark.trains
 def test_what_four_pairs_teach_is_written():
     """The targets come back, of texts as long as they are and of others; trained under XLA."""
     pairs = {(5, 6, 7): (7, 6, 5, 8), (8, 9): (3, 3), (4, 10, 11, 12): (4,), (6,): (9, 10, 11)}
