@@ -31,7 +31,7 @@ from kerasattn.training.runs import (
     write_whole,
 )
 
-DEFAULTS = dict(pictures=6000, epochs=8, batch_size=64, width=64, learning_rate=4e-3, seed=0)
+DEFAULTS = dict(pictures=6000, epochs=8, batch_size=32, width=64, learning_rate=1e-3, seed=0)
 SMALL = dict(pictures=160, epochs=1, width=8)
 MODELS = {
     "Show and Tell, once": ("show_and_tell", dict(shown="once")),
