@@ -76,7 +76,7 @@ class HopfieldNetwork(BaseModel):
     def forget(self):
         """Sets all weights to 0."""
         for weight in self.get_layer("network").weights:
-            weight.assign(ops.zeros_like(weight))
+            weight.assign(ops.zeros(weight.shape, weight.dtype))
 
     def recall(self, states, order="fixed", seed=None, return_energies=False):
         """What the states come to rest at.
