@@ -16,8 +16,8 @@ class LocalAttention(SoftAttention):
     p = S · sigmoid(v · tanh(W q)), where S is the number of keys that the query may attend to. The
     softmax is over the keys at most `window` from p; "predictive" multiplies it by
     exp(-(s - p)² / 2 sigma²), sigma = window / 2, so that its weights do not sum to 1. Places
-    count the keys that may be attended, so that padding on either side changes nothing. The scores of
-    all keys are computed and those outside of the window hidden: it takes no less time than all.
+    count the keys that may be attended, so that padding on either side changes nothing. The
+    scores of all keys are computed, and those outside of the window hidden: it saves no time.
 
     Args:
         score, units, max_length, kernel_initializer: see `SoftAttention`.
