@@ -1,10 +1,8 @@
 """build_transformer_model against bert4keras' own numbers, and against the zoo's models."""
 
+import functools
+import importlib
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import keras
 import numpy as np
@@ -12,9 +10,9 @@ import pytest
 
 from kerasattn import models
 from kerasattn.compat.bert4keras import build_transformer_model, set_gelu
+from kerasattn.testing import reload
 from kerasattn.weights import tables
 
-ROOT = Path(__file__).parent.parent.parent
 NAMES = [
     "albert_mlm_pool",
     "albert_unshared",
@@ -69,7 +67,6 @@ NAMES = [
 ]
 SAVED = [
     "albert_mlm_pool",
-    "bert_cond_layernorm",
     "bert_residual_scores",
     "bert_shared_segment",
     "gpt2_ml",
@@ -86,12 +83,13 @@ def attribute(layer, path):
     return layer
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def published(golden):
     """A function of a name: the model, what bert4keras says of it, its inputs and outputs."""
     if keras.backend.backend() != "tensorflow":
         pytest.skip("the checkpoints are TensorFlow's")
 
+    @functools.cache  # no test changes a model
     def build(name):
         folder = golden("bert4keras") / "models" / name
         case = json.loads((folder / "case.json").read_text())
@@ -146,41 +144,25 @@ def test_saved_models_are_the_same(published, run, tmp_path, name):
         np.testing.assert_allclose(found, value, rtol=0, atol=1e-4)
 
 
-def test_saved_models_load_in_a_new_process(published, tmp_path):
-    for name in SAVED_FOR_ANOTHER_PROCESS:
-        model, _, inputs, expected = published(name)
-        model.save(tmp_path / f"{name}.keras")
-        np.savez(tmp_path / f"{name}.npz", *inputs, expected=expected[0])
-    code = """
-import sys
-import keras, numpy as np
-import kerasattn
-for name in sys.argv[1:]:
-    numbers = np.load(f"{name}.npz")
-    inputs = [numbers[key] for key in numbers.files if key != "expected"]
-    model = keras.models.load_model(f"{name}.keras")
-    output = np.asarray(model(inputs if len(inputs) > 1 else inputs[0], training=False))
-    print(np.abs(output - numbers["expected"]).max())
-"""
-    result = subprocess.run(
-        [sys.executable, "-c", code, *SAVED_FOR_ANOTHER_PROCESS],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr[-2000:]
-    differences = [float(line) for line in result.stdout.split()]
-    assert len(differences) == len(SAVED_FOR_ANOTHER_PROCESS) and max(differences) <= 1e-4
+@pytest.mark.parametrize("name", SAVED_FOR_ANOTHER_PROCESS)
+def test_saved_models_load_in_a_new_process(published, tmp_path, name):
+    model, _, inputs, expected = published(name)
+    # Where a class is not known by its name Keras looks for it in its module.
+    for cls in {type(layer) for layer in model.layers}:
+        assert getattr(importlib.import_module(cls.__module__), cls.__name__) is cls
+    named = keras.Model({x.name: x for x in model.inputs}, {"y": model.output})
+    named.save(tmp_path / "model.keras")
+    inputs = {x.name: value for x, value in zip(model.inputs, inputs, strict=True)}
+    found = reload.predict(tmp_path / "model.keras", inputs)["y"]
+    np.testing.assert_allclose(found, expected[0], rtol=0, atol=1e-4)
 
 
 # === Against the zoo, whose models have others' numbers ===
 
-SIZES = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=24)
+SIZES = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=24)
 CONFIG = dict(
     vocab_size=30,
-    num_hidden_layers=2,
+    num_hidden_layers=1,
     num_attention_heads=2,
     hidden_size=16,
     intermediate_size=24,
