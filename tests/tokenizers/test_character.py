@@ -154,9 +154,10 @@ def test_config_holds_the_vocabulary(tokenizer):
 
 def test_graph_and_host_agree(tokenizer):
     data = tf.data.Dataset.from_tensor_slices(TEXTS).batch(3)
-    ids = np.concatenate([x.numpy() for x in data.map(lambda t: tokenizer(t, max_length=9))])
+    data = data.map(lambda t: tokenizer(t, max_length=9))
+    assert data.element_spec.shape.as_list() == [None, 9]
+    ids = np.concatenate([x.numpy() for x in data])
     np.testing.assert_array_equal(ids, tokenizer.encode(TEXTS, max_length=9))
-    assert data.map(lambda t: tokenizer(t, max_length=9)).element_spec.shape.as_list() == [None, 9]
     rows = tokenizer.encode_ragged(TEXTS)
     assert [len(row) for row in rows] == [len(text) + 2 for text in TEXTS]
 

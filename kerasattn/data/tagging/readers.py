@@ -76,20 +76,29 @@ def word_tag_lines(lines):
     >>> word_tag_lines(["江/nr  泽民/nr  在/p  [北京/ns  大学/n]nt", "1/2/m"])
     [[('江', 'nr'), ('泽民', 'nr'), ('在', 'p'), ('北京', 'ns'), ('大学', 'n')], [('1/2', 'm')]]
     """
-    sentences = []
+    sentences, known = [], _Pairs()
     for number, line in enumerate(lines, 1):
-        pairs = []
-        for item in line.split():
-            word, slash, tag = item.rpartition("/")
-            if word.startswith("[") and len(word) > 1:
-                word = word[1:]
-            tag = tag.partition("]")[0]
-            if not (slash and word and tag):
-                raise ValueError(f"Line {number} has {item!r}, expected word/tag.")
-            pairs.append((word, tag))
+        try:
+            pairs = [known[item] for item in line.split()]
+        except KeyError as error:
+            raise ValueError(f"Line {number} has {error.args[0]!r}, expected word/tag.") from None
         if pairs:
             sentences.append(pairs)
     return sentences
+
+
+class _Pairs(dict):
+    """The pair of word/tag, read once: most of a text are words that were there before."""
+
+    def __missing__(self, item):
+        word, slash, tag = item.rpartition("/")
+        if word.startswith("[") and len(word) > 1:
+            word = word[1:]
+        tag = tag.partition("]")[0]
+        if not (slash and word and tag):
+            raise KeyError(item)
+        self[item] = word, tag
+        return self[item]
 
 
 def peoples_daily(sentences=True):
