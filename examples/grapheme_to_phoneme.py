@@ -178,15 +178,15 @@ class Pairs:
 
 
 # === Training ===
-def compile_for_training(model):
+def compile_for_training(model, options):
     # The mean of the last hundreds of steps has fewer errors than the last one.
     optimizer = keras.optimizers.Adam(global_clipnorm=1.0, use_ema=True, ema_momentum=0.99)
-    model.compile(optimizer)
+    model.compile(optimizer, jit_compile=False if options.small else "auto")
 
 
 def train(model, batches, rate, options):
     """Trains for the minutes or steps that are given: steps, seconds."""
-    compile_for_training(model)
+    compile_for_training(model, options)
     began, steps = time.monotonic(), options.steps
     schedule = WarmupCosine(rate, steps or 10**6, min(200, (steps or 10**6) // 10))
     progress = Progress(schedule.total_steps)

