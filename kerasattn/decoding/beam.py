@@ -5,6 +5,7 @@ from keras import ops
 
 from kerasattn.decoding.constraints import by_row, is_end, process
 from kerasattn.decoding.loop import repeat_state, take_step
+from kerasattn.ops.rows import repeat_each, row_numbers, take_each
 
 
 def decode_beams(decoder, inputs, request, max_new_tokens, strategy, processors=()):
@@ -24,8 +25,8 @@ def decode_beams(decoder, inputs, request, max_new_tokens, strategy, processors=
     """
     groups, num_return = strategy.groups, strategy.num_return
     width, num_kept = strategy.width // groups, -(-num_return // groups)  # of each group
-    limits = ops.repeat(request["limits"], groups)  # (batch * groups,), the rows of all that runs
-    start_ids = ops.repeat(request["start_ids"], groups * width)
+    limits = repeat_each(request["limits"], groups)  # (batch * groups,), the rows of all that runs
+    start_ids = repeat_each(request["start_ids"], groups * width)
     state = repeat_state(decoder.initial_state(inputs, max_new_tokens), groups * width)
     of_rows, of_beams = by_row(request, groups), by_row(request, groups * width)
     # All beams of a row start alike: only the first is alive, and none where nothing is asked for.
@@ -33,19 +34,20 @@ def decode_beams(decoder, inputs, request, max_new_tokens, strategy, processors=
     sums = ops.where(limits[:, None] > 0, sums, -np.inf)
     beams = _empty(sums, request["pad_id"], max_new_tokens)
     pool = _empty(ops.full_like(sums[:, :1], -np.inf), request["pad_id"], max_new_tokens)
-    pool = {name: ops.repeat(leaf, num_kept, axis=1) for name, leaf in pool.items()}
+    pool = _join(*[pool] * num_kept)
 
     def body(index, tokens, beams, pool, state):
         logits, state = take_step(decoder, tokens, index, state)  # (all beams, vocabulary)
         log_probs = ops.log_softmax(logits, axis=-1)
         written = ops.reshape(beams["new_ids"], (-1, max_new_tokens))
         changed = process(log_probs, written, index, of_beams, processors)
-        best, rows = _candidates(log_probs, changed, index, beams, request, groups)
+        best, parents = _candidates(log_probs, changed, index, beams, request, groups)
         ends = is_end(best["new_ids"], index, of_rows)  # (rows, candidates)
         beams, kept = _top(_only(best, ~ends, "ranks"), width, "ranks")
         beams.pop("ranks")
         best.pop("ranks")
-        state = decoder.reorder(state, ops.reshape(ops.take_along_axis(rows, kept, axis=1), (-1,)))
+        parents = row_numbers(kept) * width + take_each(parents, kept)
+        state = decoder.reorder(state, ops.reshape(parents, (-1,)))
         # At its limit, a row's running beams are hypotheses as they are.
         full = (index + 1 >= limits)[:, None]
         length = ops.power(ops.cast(index + 1, "float32"), request["parameters"]["length_penalty"])
@@ -85,7 +87,7 @@ def _empty(sums, pad_id, max_new_tokens):
 
 
 def _candidates(log_probs, changed, index, beams, request, groups):
-    """The best continuations of each row's beams, best first, and the state's row of each.
+    """The best continuations of each row's beams, best first, and the beam that each goes on.
 
     Sums add up the log-probabilities that processors changed. Groups choose one after the other,
     by `ranks`: by the sums, less `diversity` for every time that groups before took the same token.
@@ -106,16 +108,15 @@ def _candidates(log_probs, changed, index, beams, request, groups):
     parents, tokens = where // vocabulary, where % vocabulary
     chosen = _take({name: beams[name] for name in ("new_ids", "log_probs")}, parents)
     log_probs = ops.reshape(log_probs, (-1, width * vocabulary))
-    log_prob = ops.take_along_axis(log_probs, where, axis=1)
+    log_prob = take_each(log_probs, where)
     now = ops.equal(np.arange(chosen["new_ids"].shape[-1], dtype="int32"), index)
-    row = ops.cumsum(ops.ones_like(parents[:, :1]), axis=0) - 1  # (rows, 1)
     return {
         "ranks": ranks,
-        "sums": ranks if groups == 1 else ops.take_along_axis(sums, where, axis=1),
+        "sums": ranks if groups == 1 else take_each(sums, where),
         "tokens": tokens,
         "new_ids": ops.where(now, tokens[..., None], chosen["new_ids"]),
         "log_probs": ops.where(now, log_prob[..., None], chosen["log_probs"]),
-    }, row * width + parents
+    }, parents
 
 
 def _in_turn(sums, count, parameters):
@@ -166,16 +167,13 @@ def _join(*pools):
 
 def _top(hypotheses, count, by="sums"):
     """The best `count` hypotheses of each row, best first, earlier ones first among equals."""
-    _, kept = ops.top_k(hypotheses[by], count)
+    best, kept = ops.top_k(hypotheses[by], count)
     kept = ops.cast(kept, "int32")
-    return _take(hypotheses, kept), kept
+    others = {name: leaf for name, leaf in hypotheses.items() if name != by}
+    return {**_take(others, kept), by: best}, kept
 
 
 def _take(hypotheses, kept):
     """Gathers along axis 1: kept is (rows, n)."""
-
-    def take(leaf):
-        index = kept if len(leaf.shape) == 2 else kept[..., None]
-        return ops.take_along_axis(leaf, index, axis=1)
-
-    return {name: take(leaf) for name, leaf in hypotheses.items()}
+    rows = row_numbers(kept)
+    return {name: take_each(leaf, kept, rows) for name, leaf in hypotheses.items()}

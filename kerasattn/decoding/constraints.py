@@ -3,6 +3,8 @@
 import numpy as np
 from keras import ops
 
+from kerasattn.ops.rows import repeat_each
+
 
 def process(logits, new_ids, index, request, processors=()):
     """Logits after the processors, -inf where a token may not be chosen now.
@@ -85,7 +87,7 @@ def by_row(request, times):
     names = ("history", "forced_ids", "stop_ids")
     rows = {name: request[name] for name in names}
     more = {
-        name: leaf if leaf.shape[0] == 1 else ops.repeat(leaf, times, axis=0)
+        name: leaf if leaf.shape[0] == 1 else repeat_each(leaf, times)
         for name, leaf in rows.items()
     }
     return {**request, **more}

@@ -5,6 +5,7 @@ from keras import ops
 
 from kerasattn.decoding.constraints import process
 from kerasattn.decoding.loop import OnePath, check_step, repeat_state
+from kerasattn.ops.rows import repeat_each, row_numbers, take_each
 
 
 class ContrastivePath(OnePath):
@@ -65,17 +66,17 @@ class ContrastivePath(OnePath):
         chosen = ops.argmax(ops.where(best > -np.inf, worth, -np.inf), axis=-1)  # (batch,)
         chosen = ops.cast(chosen, "int32")[:, None]
 
-        tokens = ops.take_along_axis(candidates, chosen, axis=1)[:, 0]
-        row = ops.cumsum(ops.ones_like(chosen), axis=0) - 1
-        rows = ops.repeat((row * top_k + chosen)[:, 0], top_k)
+        row = row_numbers(chosen)
+        tokens = take_each(candidates, chosen, row)[:, 0]
+        rows = repeat_each((row * top_k + chosen)[:, 0], top_k)
         column = carry["hidden"].shape[1] - self.max_new_tokens + index
         here = ops.equal(np.arange(carry["hidden"].shape[1], dtype="int32"), column)
-        vector = ops.take_along_axis(hidden, chosen[..., None], axis=1)  # (batch, 1, dim)
+        vector = take_each(hidden, chosen, row)  # (batch, 1, dim)
         after = ops.reshape(after, (-1, top_k, after.shape[-1]))
         return {
             **self.write(carry, tokens, logits, allowed, request),
             "state": self.decoder.reorder(state, rows),
-            "logits": ops.take_along_axis(after, chosen[..., None], axis=1)[:, 0],
+            "logits": take_each(after, chosen, row)[:, 0],
             "hidden": ops.where(here[None, :, None], vector, carry["hidden"]),
             "seen": carry["seen"] | here[None],
         }

@@ -5,6 +5,7 @@ from keras import ops
 
 from kerasattn.decoding.constraints import by_row, is_end, process
 from kerasattn.decoding.loop import follow, repeat_state
+from kerasattn.ops.rows import repeat_each, take_each
 
 
 def decode_all(decoder, inputs, request, max_new_tokens, strategy, processors=()):
@@ -22,13 +23,13 @@ def decode_all(decoder, inputs, request, max_new_tokens, strategy, processors=()
     token_ids = ops.reshape(
         ops.zeros_like(start)[:, None, None] + every[None], (-1, max_new_tokens)
     )  # (batch * number, steps)
-    limits = ops.repeat(request["limits"], number)
+    limits = repeat_each(request["limits"], number)
     request = by_row(request, number)
 
     own, changed = follow(
         decoder,
         repeat_state(decoder.initial_state(inputs, max_new_tokens), number),
-        ops.repeat(start, number),
+        repeat_each(start, number),
         token_ids,
         lambda log_probs, index: process(log_probs, token_ids, index, request, processors),
     )
@@ -49,9 +50,9 @@ def decode_all(decoder, inputs, request, max_new_tokens, strategy, processors=()
 
     def take(leaf, fill):
         leaf = ops.reshape(ops.where(counts, leaf, fill), (-1, number, max_new_tokens))
-        index = ops.cast(ops.minimum(best, number - 1), "int32")[..., None]
+        index = ops.cast(ops.minimum(best, number - 1), "int32")
         found = (scores > -np.inf)[..., None]
-        return ops.where(found, ops.take_along_axis(leaf, index, axis=1), fill)
+        return ops.where(found, take_each(leaf, index), fill)
 
     some = ops.reshape(limits, (-1, number))[:, :1] > 0  # as a search does where none are asked
     result = take(token_ids, request["pad_id"]), ops.where(some, scores, 0.0), take(own, 0.0)

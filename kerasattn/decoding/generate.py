@@ -12,6 +12,7 @@ from kerasattn.decoding.attention import attention_weights, check_has_attention
 from kerasattn.decoding.buckets import compiled_on, pad_batch
 from kerasattn.decoding.decoder import as_decoder
 from kerasattn.decoding.strategies import as_strategy
+from kerasattn.ops.rows import repeat_each
 
 
 class Generated(typing.NamedTuple):
@@ -267,7 +268,7 @@ def _attention(decoder, inputs, result, request, jit):
     several = token_ids.size // (len(token_ids) * steps)
 
     def each(leaf):
-        return ops.repeat(leaf, several, axis=0)
+        return repeat_each(leaf, several)
 
     found = attention_weights(
         decoder,

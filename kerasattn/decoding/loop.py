@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from kerasattn.decoding.constraints import is_end, process
+from kerasattn.ops.rows import repeat_each, take_each
 
 
 class OnePath:
@@ -111,7 +112,7 @@ def follow(decoder, state, start_ids, token_ids, adjust):
         tokens, now = ops.take(token_ids, index, axis=1), ops.equal(steps, index)[None]
 
         def put(values, log_probs):
-            chosen = ops.take_along_axis(log_probs, tokens[:, None], axis=-1)
+            chosen = take_each(log_probs, tokens[:, None])
             return ops.where(now, chosen, values)
 
         adjusted = put(adjusted, adjust(log_probs, index))
@@ -123,9 +124,7 @@ def follow(decoder, state, start_ids, token_ids, adjust):
 
 def repeat_state(state, times):
     """The state with each row `times`, one after the other."""
-    if times == 1:
-        return state
-    return keras.tree.map_structure(lambda leaf: ops.repeat(leaf, times, axis=0), state)
+    return keras.tree.map_structure(lambda leaf: repeat_each(leaf, times), state)
 
 
 def take_step(decoder, tokens, index, state):
@@ -152,5 +151,5 @@ def check_step(logits, state, new_state):
 
 def token_log_probs(logits, tokens):
     """Log-probabilities of tokens (batch,) under logits (batch, vocabulary): (batch,)."""
-    chosen = ops.take_along_axis(logits, tokens[:, None], axis=-1)[:, 0]
+    chosen = take_each(logits, tokens[:, None])[:, 0]
     return chosen - ops.logsumexp(logits, axis=-1)

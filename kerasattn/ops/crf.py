@@ -15,6 +15,7 @@ from keras import ops
 
 from kerasattn.ops import crf_chain, crf_sums
 from kerasattn.ops.crf_sums import FORBIDDEN, PADDING
+from kerasattn.ops.rows import take_each
 
 
 def log_potentials(
@@ -171,7 +172,7 @@ def viterbi(potentials):
     pointers = ops.argmax(before[..., None] + steps, axis=2)  # (length, batch, to)
 
     def retreat(tag, pointers):
-        return ops.take_along_axis(pointers, tag[:, None], axis=1)[:, 0], tag
+        return take_each(pointers, tag[:, None])[:, 0], tag
 
     last = ops.cast(ops.argmax(last, axis=-1), "int32")
     _, tags = ops.scan(retreat, last, ops.cast(pointers, "int32"), reverse=True)

@@ -17,6 +17,7 @@ from keras import ops
 
 from kerasattn.ops import hmm_recursions as recursions
 from kerasattn.ops.hmm_recursions import NEVER
+from kerasattn.ops.rows import take_each
 
 MAX_PATHS = 100_000
 
@@ -227,7 +228,7 @@ def viterbi(log_initial, log_transitions, log_emissions, padding_mask=None):
     pointers = ops.where(real, ops.cast(pointers, "int32"), stay)
 
     def retreat(state, pointers):
-        return ops.take_along_axis(pointers, state[:, None], axis=1)[:, 0], state
+        return take_each(pointers, state[:, None])[:, 0], state
 
     last = ops.cast(ops.argmax(last, axis=-1), "int32")
     _, states = ops.scan(retreat, last, pointers, reverse=True)

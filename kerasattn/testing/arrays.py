@@ -100,15 +100,19 @@ def take(arrays, axes, batch=slice(None), length=slice(None)):
     return cut
 
 
-def output_axes(model, make, longest):
-    """As varying_axes, of the model's outputs, by running it on three shapes, once."""
+def output_axes(model, make, longest, seen=None):
+    """As varying_axes, of the model's outputs, by running it on three shapes, once.
+
+    `seen` has outputs that are known already: {(batch, length): outputs}.
+    """
     if model in _axes:
         return _axes[model]
-    base, lower, longer = (run(model, make(*shape)) for shape in ((2, 1), (1, 1), (2, longest)))
+    shapes, seen = ((1, 1), (1, longest), (2, longest)), seen or {}
+    short, base, taller = (seen.get(shape) or run(model, make(*shape)) for shape in shapes)
     axes = {}
     for name, array in base.items():
-        by_batch = {i for i, n in enumerate(array.shape) if n != lower[name].shape[i]}
-        by_length = {i for i, n in enumerate(array.shape) if n != longer[name].shape[i]}
+        by_batch = {i for i, n in enumerate(array.shape) if n != taller[name].shape[i]}
+        by_length = {i for i, n in enumerate(array.shape) if n != short[name].shape[i]}
         axes[name] = (by_batch, by_length)
     _axes[model] = axes
     return axes

@@ -105,8 +105,7 @@ def check_layer(
     if "precision" not in skip:
         checks.check_precision(lambda p: subject.model(example, dtype=p), model, example)
     if "jit" not in skip:
-        twin = subject.model(example, layer=_layer_of(model))
-        checks.check_jit(model, twin, example, tolerance)
+        checks.check_jit(model, example, tolerance)
     if "save" not in skip:
         modules = checks.modules_of(subject.layer)
         checks.check_save(model, example, modules, tolerance)

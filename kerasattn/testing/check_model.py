@@ -1,5 +1,3 @@
-import json
-
 import keras
 import numpy as np
 
@@ -88,18 +86,14 @@ def check_model(
     def new(**changes):
         return model_class(**{**config, **changes})
 
-    def twin():
-        other = new()
-        other.set_weights(model.get_weights())
-        return other
-
-    model, mixed = new(), None
+    model, half = new(), {}
     checks.shake(model)
 
     if "config" not in skip:
-        checks.check_config(model, config, lambda clone: clone, model, example, tolerance)
-        mixed = _check_policy(new)
-        _check_global_policy(lambda: new(dtype=None), mixed)
+        half["mixed_bfloat16"] = mixed = new(dtype="mixed_bfloat16")
+        mixed.set_weights(model.get_weights())
+        checks.check_config(mixed, config, _check_policy(mixed), mixed, example, tolerance)
+        half["mixed_float16"] = _check_global_policy(lambda: new(dtype=None), mixed)
         if "seed" in model.get_config():
             _check_seeds(new(seed=1))
     if "shapes" not in skip:
@@ -119,14 +113,13 @@ def check_model(
             for method in ("fit", "evaluate", "predict", "train_on_batch", "predict_on_batch"):
                 checks.check_errors(getattr(model, method), always)
     if "precision" not in skip:
-        made = {"mixed_bfloat16": mixed}
-        checks.check_precision(lambda p: made.get(p) or new(dtype=p), model, example)
-    if "jit" not in skip:
-        checks.check_jit(model, twin(), example, tolerance)
+        checks.check_precision(lambda p: half.get(p) or new(dtype=p), model, example)
     if "save" not in skip:
         checks.check_save(model, example, checks.modules_of(model), tolerance)
     if "saved_model" not in skip and keras.backend.backend() == "tensorflow":
         checks.check_saved_model(model, example, tolerance)
+    if "jit" not in skip:
+        checks.check_jit(model, example, tolerance)
     if "fit" not in skip:  # the last: it changes the weights
         y = targets(3, longest) if targets else None
         checks.check_fit(model, example, y, untrained, compile_options)
@@ -144,38 +137,47 @@ def _token_ids(config):
     return draw
 
 
-def _check_policy(new):
-    """A model of mixed precision is one still when made again from its config."""
-    model = new(dtype="mixed_bfloat16")
-    data = json.loads(json.dumps(keras.saving.serialize_keras_object(model)))
-    clone = keras.saving.deserialize_keras_object(data)
-    for layer, twin in zip(model.layers, clone.layers, strict=True):
-        before, after = layer.dtype_policy.name, twin.dtype_policy.name
-        if before != after:
-            raise AssertionError(f"{layer.name} was {before} and comes back as {after}.")
+def _check_policy(model):
+    """A function that refuses a clone of a model in mixed precision with other policies."""
     if not any(layer.compute_dtype == "bfloat16" for layer in model.layers if layer.weights):
         raise AssertionError("dtype='mixed_bfloat16' reaches no layer that has weights.")
+
+    def same(clone):
+        for layer, twin in zip(model.layers, clone.layers, strict=True):
+            before, after = layer.dtype_policy.name, twin.dtype_policy.name
+            if before != after:
+                raise AssertionError(f"{layer.name} was {before} and comes back as {after}.")
+        return clone
+
+    return same
+
+
+def _check_global_policy(by_default, mixed):
+    """The policy of all Keras gives outputs of the dtypes that the model's own gives.
+
+    Returns the model of mixed_float16 that was made so; `mixed` is of mixed_bfloat16.
+    """
+    before = keras.config.dtype_policy()
+    try:
+        keras.config.set_dtype_policy("mixed_float16")
+        model = by_default()
+    finally:
+        keras.config.set_dtype_policy(before)
+    found, wanted = _output_dtypes(model), _output_dtypes(mixed)
+    if found != wanted:
+        raise AssertionError(
+            f"under a global policy of half precision the outputs are {found}, with dtype=... "
+            f"they are {wanted}."
+        )
     return model
 
 
-def _check_global_policy(by_default, model):
-    """The policy of all Keras gives outputs of the dtypes that the model's own gives."""
-    before, policy = keras.config.dtype_policy(), "mixed_bfloat16"
-    try:
-        keras.config.set_dtype_policy(policy)
-        found, wanted = _output_dtypes(by_default()), _output_dtypes(model)
-    finally:
-        keras.config.set_dtype_policy(before)
-    if found != wanted:
-        raise AssertionError(
-            f"under a global policy of {policy} the outputs are {found}, with dtype={policy!r} "
-            f"they are {wanted}."
-        )
-
-
 def _output_dtypes(model):
+    def kind(x):
+        return "half" if x.dtype in ("float16", "bfloat16") else x.dtype
+
     outputs = model.output if isinstance(model.output, dict) else {"output": model.output}
-    return {name: keras.tree.map_structure(lambda x: x.dtype, x) for name, x in outputs.items()}
+    return {name: keras.tree.map_structure(kind, x) for name, x in outputs.items()}
 
 
 def _check_seeds(model):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from kerasattn.models import T5
 from kerasattn.models.base import BaseModel
 
 
@@ -129,3 +130,18 @@ def test_arrays_beside_tensors():
     model = Counting()
     given = {"token_ids": [[1, 2]], "other": ops.convert_to_tensor([[1, 2]])}
     assert model(given).shape == (1, 2, 400)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="SavedModels are TensorFlow's")
+def test_export_of_keras(tmp_path):
+    """`check_model` saves in a cheaper way; this is the one that users take."""
+    import tensorflow as tf
+
+    model = T5(9, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=6)
+    inputs = {"token_ids": [[3, 4, 5], [6, 0, 0]], "decoder_token_ids": [[0, 2], [0, 7]]}
+    inputs = {name: tf.constant(ids, tf.int32) for name, ids in inputs.items()}
+    signature = {name: tf.TensorSpec([None, None], tf.int32, name=name) for name in inputs}
+    model.export(tmp_path, input_signature=[signature], verbose=False)
+    found = tf.saved_model.load(str(tmp_path)).serve(inputs)
+    for name, expected in model(inputs).items():
+        np.testing.assert_allclose(found[name], expected, atol=1e-5)
