@@ -142,6 +142,7 @@ def test_export_of_keras(tmp_path):
     inputs = {name: tf.constant(ids, tf.int32) for name, ids in inputs.items()}
     signature = {name: tf.TensorSpec([None, None], tf.int32, name=name) for name in inputs}
     model.export(tmp_path, input_signature=[signature], verbose=False)
-    found = tf.saved_model.load(str(tmp_path)).serve(inputs)
+    loaded = tf.saved_model.load(str(tmp_path))  # the owner of the variables
+    found = loaded.serve(inputs)
     for name, expected in model(inputs).items():
         np.testing.assert_allclose(found[name], expected, atol=1e-5)
