@@ -60,9 +60,15 @@ def everything(emissions, transitions, starts, ends, mask, tags):
     )
 
 
+def everything_once(*given):
+    """Of shapes that come once: to make a graph takes TensorFlow longer than to do without."""
+    once = keras.backend.backend() == "tensorflow"
+    return list(map(array, (everything.function if once else everything)(*given)))
+
+
 # Masks with holes, on the left, and empty rows among them.
 @given(st.integers(0, 10**6))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_equals_all_paths(seed):
     parts, mask, tags = drawn(seed)
     # At padding the tags may be anything.
@@ -169,17 +175,20 @@ def test_long_sequences():
     assert best.shape == (2, length) and not best[1, 4000:].any()
 
 
-@pytest.mark.parametrize("length", [1, 40])
-def test_what_is_impossible_has_no_share_and_finite_gradients(length):
-    transitions = np.array([[0.0, 1.0], [crf.FORBIDDEN, 0.0]], "float32")  # never 1 -> 0
-    emissions = np.zeros((3, length, 2), "float32")
+def test_what_is_impossible_has_no_share_and_finite_gradients():
+    """Of the shapes of the tests above, which are compiled already."""
+    transitions = np.zeros((TAGS, TAGS), "float32")
+    transitions[0, 1], transitions[1, 0] = 1.0, crf.FORBIDDEN  # never 1 -> 0
+    emissions = np.zeros((4, 5, TAGS), "float32")
+    emissions[..., 2] = -100.0
     emissions[1] = -np.inf  # nothing is possible at all
     emissions[2, :, 0] = 1e4
-    tags = np.tile([1, 0], (3, length))[:, :length]  # forbidden from the second step on
-    mask, none = np.ones((3, length), bool), np.zeros(2, "float32")
+    tags = np.tile([1, 0, 1, 0, 1], (4, 1))  # forbidden from the second step on
+    mask, none = np.ones((4, 5), bool), np.zeros(TAGS, "float32")
+    mask[3, 1:] = False  # a single step
 
     def loss(emissions, transitions):
-        potentials = crf.log_potentials(emissions, transitions)
+        potentials = crf.log_potentials(emissions, transitions, padding_mask=mask)
         return keras.ops.sum(crf.negative_log_likelihood(potentials, tags))
 
     for gradient in gradient_of(loss, emissions, transitions):
@@ -194,7 +203,7 @@ def test_what_is_impossible_has_no_share_and_finite_gradients(length):
 @pytest.mark.parametrize("seen", [lambda x: x, forgetful], ids=["chain", "potentials"])
 @pytest.mark.parametrize("spread", [1.0, 300.0])
 def test_scores_far_apart(spread, seen):
-    parts, mask, tags = drawn(5, length=6, scale=spread)
+    parts, mask, tags = drawn(5, scale=spread)
     parts[1][0, 1] = parts[2][1] = crf.FORBIDDEN
     losses = array(everything(*parts, mask, tags)[0])
 
@@ -219,12 +228,12 @@ def test_scores_far_apart(spread, seen):
 
 
 def test_half_precision_and_one_tag():
-    emissions = np.full((2, 50, 4), 6e4, "float16")  # their sum is beyond float16
+    emissions = np.full((2, 5, 4), 6e4, "float16")  # their sum is beyond float16
     half = [emissions, *(np.zeros(shape, "float16") for shape in [(4, 4), 4, 4])]
-    potentials, half = crf.log_potentials(*half), [*half, np.ones((2, 50), bool)]
+    potentials, half = crf.log_potentials(*half), [*half, np.ones((2, 5), bool)]
     assert keras.backend.standardize_dtype(potentials.dtype) == "float32"
-    losses = everything(*half, np.zeros((2, 50), "int32"))[0]
-    np.testing.assert_allclose(losses, 50 * np.log(4), rtol=1e-5)
+    losses = everything_once(*half, np.zeros((2, 5), "int32"))[0]
+    np.testing.assert_allclose(losses, 5 * np.log(4), rtol=1e-5)
     single = crf.log_potentials(
         np.ones((1, 3, 1)), np.ones((1, 1)), padding_mask=np.ones((1, 3), bool)
     )
@@ -236,7 +245,7 @@ def test_pytorch_crf(golden, case):
     data = np.load(golden("pytorch_crf.npz"))
     names = ("emissions", "transitions", "start_scores", "end_scores", "mask", "tags")
     *parts, mask, tags = given = [data[f"{case}/{name}"] for name in names]
-    losses, _, _, best, _ = map(array, everything(*given))
+    losses, _, _, best, _ = everything_once(*given)
     np.testing.assert_allclose(losses, [data[f"{case}/losses"]] * 2, atol=1e-4)
     np.testing.assert_array_equal(best, data[f"{case}/paths"])
 

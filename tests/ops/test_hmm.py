@@ -103,14 +103,11 @@ def test_gradient_is_that_of_the_sum_over_all_paths():
     else:
         import tensorflow as tf
 
-        @tf.function
-        def differentiate(*parts):
-            with tf.GradientTape() as tape:
-                tape.watch(parts)
-                value = total(*parts)
-            return tape.gradient(value, parts)
-
-        found = differentiate(*map(tf.constant, inputs))
+        tensors = list(map(tf.constant, inputs))
+        with tf.GradientTape() as tape:
+            tape.watch(tensors)
+            value = total(*tensors)
+        found = tape.gradient(value, tensors)
 
     def by_paths(parts):
         rows = (
@@ -136,23 +133,24 @@ def test_gradient_is_that_of_the_sum_over_all_paths():
 # CASES C42
 def test_likelihood_of_long_rows():
     """-5814.86125 is hmmlearn's; a periodic row of 100,000 grows by the same number each period."""
+    lengths, longest = np.array([3, 5000]), 100_000
+    emissions = hmm.categorical_log_probs(np.arange(longest)[None] % 3, SYMBOLS)
     likelihood = compiled(hmm.log_likelihood)
-
-    def of(length):
-        observations = np.arange(length)[None] % 3
-        emissions = hmm.categorical_log_probs(observations, SYMBOLS)
-        return float(array(likelihood(INITIAL, TRANSITIONS, emissions))[0])
-
-    np.testing.assert_allclose(of(3), -3.316489, rtol=1e-6)
-    np.testing.assert_allclose(of(5000), -5814.86125, rtol=1e-6)
-    # In float64, by the scaled recursion.
+    mask = np.arange(lengths[1]) < lengths[:, None]
+    found = likelihood(INITIAL, TRANSITIONS, np.tile(emissions[:, : lengths[1]], (2, 1, 1)), mask)
+    np.testing.assert_allclose(array(found), [-3.316489, -5814.86125], rtol=1e-6)
+    # In float64, by the scaled recursion, whose numbers come again long before 999 steps.
     a, b = np.exp(TRANSITIONS), np.exp(SYMBOLS)
-    alpha, total = np.exp(INITIAL) * b[:, 0], 0.0
-    for t in range(100_000):
-        alpha = alpha if t == 0 else (alpha @ a) * b[:, t % 3]
-        total += np.log(alpha.sum())
+    alpha, growths = np.exp(INITIAL), []
+    for t in range(999):
+        alpha = (alpha @ a if t else alpha) * b[:, t % 3]
+        growths.append(np.log(alpha.sum()))
         alpha = alpha / alpha.sum()
-    np.testing.assert_allclose(of(100_000), total, rtol=5e-6)
+    assert growths[-3:] == growths[-6:-3]
+    periods, rest = divmod(longest - 999, 3)
+    total = sum(growths) + periods * sum(growths[-3:]) + sum(growths[-3:][:rest])
+    found = float(array(likelihood(INITIAL, TRANSITIONS, emissions))[0])
+    np.testing.assert_allclose(found, total, rtol=5e-6)
 
 
 @pytest.mark.parametrize("states", [3, 20])
@@ -182,11 +180,12 @@ def test_viterbi():
 def test_an_outlier_is_not_impossible():
     """The only state that may come is e^-500 times as likely as one that may not."""
     with np.errstate(divide="ignore"):
-        chain = np.log([1.0, 0.0]), np.log([[1.0, 0.0], [0.5, 0.5]])
-    emissions = np.array([[[-1.0, -1.0], [-500.0, 0.0], [-1.0, -1.0]]])
-    found = [array(x) for x in everything(*chain, emissions, np.ones((1, 3), bool))]
-    assert found[0][0] == found[6][0] == -502
-    np.testing.assert_array_equal(found[2][0], [[1, 0]] * 3)
+        chain = np.log([1.0, 0, 0]), np.log([[1.0, 0, 0], [0.5, 0.5, 0], [0, 0, 1]])
+    emissions = np.tile([[-1.0, -1, -1], [-500, 0, 0], *[[-1.0, -1, -1]] * 3], (5, 1, 1))
+    mask = np.tile(np.arange(5) < 3, (5, 1))  # all of the shapes that are compiled above
+    found = [array(x) for x in everything(*chain, emissions, mask)]
+    assert (found[0] == -502).all() and (found[6] == -502).all()
+    np.testing.assert_array_equal(found[2][:, :3], [[[1, 0, 0]] * 3] * 5)
 
 
 def test_sample():
@@ -205,7 +204,7 @@ def test_sample():
 
 
 def test_cuts_unknown_words_as_jieba_does():
-    """10,000 Cantonese sentences by the parameters that jieba has published.
+    """Every fourth word of 10,000 Cantonese sentences by the parameters that jieba has published.
 
     Traditional characters that jieba's table lacks are many. Of ties, which they make, jieba takes
     the state whose letter is the last: the order of the states below does.
@@ -218,7 +217,7 @@ def test_cuts_unknown_words_as_jieba_does():
     from kerasattn.data.corpora import cantonese_sentences
 
     text = "\n".join(cantonese_sentences()[:10_000])
-    words = re.findall("[\u4e00-\u9fd5]+", text)
+    words = sorted(set(re.findall("[\u4e00-\u9fd5]+", text)))[::4]
     states, unseen = "SMEB", -1e25  # jieba's is -3.14e100
     score = lambda table, key: max(table.get(key, unseen), unseen)
     initial = np.array([score(finalseg.start_P, s) for s in states])
@@ -237,7 +236,7 @@ def test_cuts_unknown_words_as_jieba_does():
     emissions = symbols.T[ids] + np.where(last[..., None], ends, 0)
     best, _ = compiled(hmm.viterbi, jit=False)(initial, transitions, emissions, mask)
     cuts = np.isin(array(best), [states.index("E"), states.index("S")]) & mask
-    assert len(words) > 10_000
+    assert len(words) > 1_500
     for word, cut in zip(words, cuts):
         places = np.flatnonzero(cut) + 1
         pieces = [word[a:b] for a, b in zip([0, *places], places)]
