@@ -15,11 +15,11 @@ def array(x):
     return np.asarray(ops.convert_to_numpy(x))
 
 
-def test_tasks():
+def test_tasks(tmp_path):
     ids = np.array([[5, 6, 7]])
     with pytest.raises(ValueError, match=r"got also \['task_ids'\]"):
         ERNIE(20, **SIZES)({"token_ids": ids, "task_ids": ids})
-    model = ERNIE(20, **SIZES, use_tasks=True, num_tasks=2)
+    model = ERNIE(20, **SIZES, use_tasks=True, num_tasks=2, heads=("mlm", "nsp"))
     with pytest.raises(ValueError, match="task_ids takes ids from 0 to 1, got 7"):
         model({"token_ids": ids, "task_ids": ids})
     none, first, second = (
@@ -29,9 +29,6 @@ def test_tasks():
     np.testing.assert_array_equal(none, first)
     assert np.abs(second - first).max() > 1e-3
 
-
-def test_tasks_are_saved(tmp_path):
-    model = ERNIE(20, **SIZES, use_tasks=True, num_tasks=2, heads=("mlm", "nsp"))
     model.save_pretrained(tmp_path)
     # Their config names the dropout of the attention, which ours leaves to `dropout`.
     expected = {**model.get_config(), "attention_dropout": 0.1}
@@ -59,5 +56,9 @@ def test_what_every_model_passes():
             "causal": "reads both ways",
             "decoding": "has no step function",
             "jit": "BERT, of the same parts, is compiled",
+            "saved_model": "BERT, of the same parts, is exported",
+            "save": "BERT, of the same parts, is saved",
+            "precision": "BERT, of the same parts, has it",
+            "errors": "BERT refuses what it refuses",
         },
     )

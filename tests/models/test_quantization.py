@@ -11,7 +11,7 @@ from kerasattn.models import BERT, GPT2
 from kerasattn.models.registry import MODELS
 from kerasattn.training import adapters
 
-SIZES = dict(num_layers=2, num_heads=2, hidden_dim=32, intermediate_dim=64)
+SIZES = dict(num_layers=1, num_heads=2, hidden_dim=32, intermediate_dim=64)
 MORE = {"univae": dict(num_layers=3, num_latent_layers=1, latent_dim=4, max_length=8)}
 RANDOM = np.random.default_rng(0)
 
@@ -25,8 +25,12 @@ def draw(model):
     return {name: RANDOM.integers(1, 13, (4, 8)).astype("int32") for name in names}
 
 
+# Not those whose layers are all another's with other settings.
+ALIKE = {"distilbert", "ernie", "roberta"}  # BERT's
+ALIKE |= {"mass", "mt5", "t5_encoder", "mt5_encoder"}  # BART's and T5's
 # Without a graph JAX compiles every operation by itself: of each kind of family there is one.
-FAMILIES = MODELS if keras.backend.backend() == "tensorflow" else ("bert", "gpt2", "t5", "univae")
+TENSORFLOW = keras.backend.backend() == "tensorflow"
+FAMILIES = sorted(set(MODELS) - ALIKE) if TENSORFLOW else ("bert", "gpt2", "t5", "univae")
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -36,7 +40,7 @@ def test_outputs_stay_close(name):
     for variable in model.trainable_variables:  # so that the blocks count for much
         if variable.path.endswith("kernel"):
             spread = variable.shape[0] ** -0.5
-            if name in ("t5", "mt5", "t5_encoder", "mt5_encoder") and "query" in variable.path:
+            if name == "t5" and "query" in variable.path:
                 spread /= 4.0  # scores of theirs are not scaled: by the root of head_dim
             variable.assign(random.normal(0, spread, variable.shape))
     inputs = draw(model)
@@ -55,7 +59,7 @@ def test_a_quantized_file_loads(tmp_path):
     model = BERT(13, **SIZES)
     model.quantize("int8", filters="intermediate")
     inputs = draw(model)
-    assert [v.dtype for v in model.variables].count("int8") == 2
+    assert [v.dtype for v in model.variables].count("int8") == 1
     model.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(outputs_of(again, inputs), outputs_of(model, inputs))
@@ -76,7 +80,8 @@ def test_writing_goes_on_quantized():
 def test_a_file_with_bottlenecks_loads_and_goes_on(tmp_path):
     model = BERT(13, **SIZES, heads=("class",), dropout=0.0)
     adapters.add_bottlenecks(model, 3, train=("classifier/*",))
-    model.compile(keras.optimizers.Adam(0.01), jit_compile=False)
+    # A graph for one step takes TensorFlow longer than the step; JAX the other way round.
+    model.compile(keras.optimizers.Adam(0.01), jit_compile=False, run_eagerly=TENSORFLOW)
     inputs, labels = draw(model), np.array([0, 1, 0, 1])
     model.fit(inputs, labels, verbose=0)
     model.save(tmp_path / "model.keras")

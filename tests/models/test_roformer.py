@@ -1,5 +1,6 @@
 """RoFormer: the numbers of others, its masks, and its weights there and back."""
 
+import functools
 import json
 
 import keras
@@ -14,13 +15,6 @@ from kerasattn.testing import check_model
 from kerasattn.testing.arrays import run
 from kerasattn.weights.tables import roformer as tables
 
-HUGGINGFACE = ["models/roformer_mlm", "models/roformer_mlm_emb16"]
-TENSORFLOW = pytest.param(
-    "tf_checkpoints/roformer_tf",
-    marks=pytest.mark.skipif(
-        keras.backend.backend() != "tensorflow", reason="TensorFlow checkpoints need TensorFlow"
-    ),
-)
 SIZES = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=32)
 
 
@@ -36,72 +30,13 @@ def shaken(model, seed=0):
     return model
 
 
-def case_of(golden, case):
-    """A golden case's inputs, in our names, and its outputs."""
-    inputs, outputs = (
-        {k.rsplit("/", 1)[1]: v for k, v in golden.items() if k.startswith(f"{case}/{side}/")}
-        for side in ("in", "out")
-    )
-    token_ids = inputs["input_ids"].astype("int32")
-    ours = {
-        "token_ids": token_ids,
-        "padding_mask": inputs.get("attention_mask", np.ones_like(token_ids)).astype(bool),
-    }
-    if "token_type_ids" in inputs:
-        ours["segment_ids"] = inputs["token_type_ids"].astype("int32")
-    return ours, inputs.get("labels"), outputs
+@functools.cache
+def model_of(application):
+    """One that all tests share, which none may change."""
+    return shaken(RoFormer(30, **SIZES, application=application))
 
 
-# === The numbers of Hugging Face ===
-
-
-@pytest.mark.parametrize("name", [*HUGGINGFACE, TENSORFLOW])
-def test_golden(golden, name):
-    folder = golden(name)
-    model = RoFormer.from_pretrained(folder)
-    numbers = load_file(folder / "golden.safetensors")
-    for case in ("padded", "labels", "nomask"):
-        inputs, labels, expected = case_of(numbers, case)
-        real = inputs["padding_mask"]
-        outputs = model(inputs)
-        hidden = model.hidden_states(inputs)
-        assert len(hidden) == 4
-        actual = {f"hidden_states.{i}": x for i, x in enumerate(hidden)}
-        actual |= {"last_hidden_state": outputs["hidden"], "logits": outputs["mlm_logits"]}
-        if labels is not None:
-            actual["loss"] = model.compute_loss(inputs, labels, outputs)
-        for key, value in expected.items():
-            found = array(actual[key])
-            if key != "loss":
-                found, value = found[real], value[real]
-            np.testing.assert_allclose(found, value, rtol=0, atol=1e-4, err_msg=f"{case} {key}")
-
-
-# === Weights ===
-
-
-@pytest.mark.parametrize("name", HUGGINGFACE)
-def test_saving_gives_the_file_back_bit_for_bit(golden, name, tmp_path):
-    folder = golden(name)
-    model = RoFormer.from_pretrained(folder)
-    model.save_pretrained(tmp_path)
-    before, after = (load_file(f / "model.safetensors") for f in (folder, tmp_path))
-    assert before.keys() == after.keys()
-    for key, value in before.items():
-        assert value.dtype == after[key].dtype
-        np.testing.assert_array_equal(value, after[key], err_msg=key)
-    theirs, ours = (json.loads((f / "config.json").read_text()) for f in (folder, tmp_path))
-    different = {key for key in ours.keys() & theirs.keys() if ours[key] != theirs[key]}
-    assert not different and {"model_type", "architectures", "layer_norm_eps"} <= ours.keys()
-
-
-@pytest.mark.parametrize("name", [TENSORFLOW])
-def test_from_tensorflow_to_hugging_face(golden, name, tmp_path):
-    model = RoFormer.from_pretrained(golden(name))
-    model.save_pretrained(tmp_path)
-    again = RoFormer.from_pretrained(tmp_path)
-    for ours, theirs in zip(model.weights, again.weights, strict=True):
-        np.testing.assert_array_equal(array(ours.value), array(theirs.value))
+# === Weights; tests/models/test_golden.py has the numbers of others ===
 
 
 @pytest.fixture
@@ -153,17 +88,7 @@ def test_the_bare_encoder(original, folder):
     model = RoFormer.from_pretrained(path)
     assert list(model.output) == ["hidden"] and same_weights(model, original)
     model.save_pretrained(path)
-    assert same_weights(RoFormer.from_pretrained(path), original)
-
-
-def test_shards(original, folder):
-    path, _, tensors = folder
-    names = sorted(tensors)
-    where = {name: f"model-{1 + i % 2}-of-2.safetensors" for i, name in enumerate(names)}
-    for shard in set(where.values()):
-        save_file({n: tensors[n] for n in names if where[n] == shard}, path / shard)
-    (path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": where}))
-    assert same_weights(RoFormer.from_pretrained(path), original)
+    assert load_file(path / "model.safetensors").keys() == bare.keys()
 
 
 def test_what_does_not_fit_is_said(folder, caplog):
@@ -252,41 +177,36 @@ def test_the_registry():
 
 
 def test_applications():
-    rng = np.random.default_rng(0)
-    ids = rng.integers(1, 20, (2, 8))
-    segments = np.array([[0, 0, 0, 0, 1, 1, 1, 1]] * 2)
-    inputs = {"token_ids": ids, "segment_ids": segments}
+    """At which positions the outputs change if the token at position 2, or 5, does."""
+    ids = np.random.default_rng(0).integers(1, 20, 8)
+    rows = np.tile(ids, (3, 1))
+    rows[[1, 2], [2, 5]] = ids[[2, 5]] % 19 + 1
+    inputs = {"token_ids": rows, "segment_ids": np.array([[0, 0, 0, 0, 1, 1, 1, 1]] * 3)}
 
-    def changes(application, place):
-        """At which positions the output changes if one token does."""
-        model = shaken(RoFormer(20, **SIZES, application=application))
-        changed = ids.copy()
-        changed[:, place] = ids[:, place] % 19 + 1
-        a, b = model(inputs)["hidden"], model(inputs | {"token_ids": changed})["hidden"]
-        return np.abs(array(a) - array(b)).max(axis=(0, 2)) > 1e-6
+    def changes(application):
+        hidden = run(model_of(application), inputs)["hidden"]
+        return np.abs(hidden[1:] - hidden[0]).max(axis=-1) > 1e-6
 
-    np.testing.assert_array_equal(changes("encoder", 5), [True] * 8)
-    np.testing.assert_array_equal(changes("lm", 2), [False] * 2 + [True] * 6)
-    np.testing.assert_array_equal(changes("unilm", 5), [False] * 5 + [True] * 3)
-    np.testing.assert_array_equal(changes("unilm", 2), [True] * 8)
+    np.testing.assert_array_equal(changes("encoder"), np.ones((2, 8), bool))
+    np.testing.assert_array_equal(changes("lm"), np.arange(8) >= [[2], [5]])
+    np.testing.assert_array_equal(changes("unilm"), np.arange(8) >= [[0], [5]])
 
 
 @pytest.mark.parametrize("application", ["encoder", "lm", "unilm"])
 def test_padding_changes_nothing_wherever_it_stands(application):
-    model = shaken(RoFormer(20, **SIZES, application=application))
-    ids, segments = np.array([[5, 6, 7, 8]]), np.array([[0, 0, 1, 1]])
-    expected = array(model({"token_ids": ids, "segment_ids": segments})["hidden"])[0]
-    for columns in ([0, 1, 2, 3], [2, 3, 4, 5], [0, 1, 4, 5], [0, 2, 4, 6]):
-        padded, padded_segments = np.zeros((2, 1, 8), "int32")
-        padded[:, columns] = ids
-        padded_segments[:, columns] = segments
-        # Anything may stand at padding that is marked as such.
-        for filling in (0, 9):
-            filled = np.where(padded == 0, filling, padded)
-            inputs = {"token_ids": filled, "segment_ids": padded_segments}
-            inputs["padding_mask"] = padded != 0
-            found = array(model(inputs)["hidden"])[0, columns]
-            np.testing.assert_allclose(found, expected, atol=1e-5)
+    model = model_of(application)
+    ids, segments = np.array([5, 6, 7, 8]), np.array([0, 0, 1, 1])
+    alone = {"token_ids": ids[None], "segment_ids": segments[None]}
+    expected = run(model, alone)["hidden"][0]
+    columns = np.array([[0, 1, 2, 3], [2, 3, 4, 5], [0, 1, 4, 5], [0, 2, 4, 6]] * 2)
+    rows = np.arange(8)[:, None]
+    # Anything may stand at padding that is marked as such.
+    padded = np.repeat([[0] * 8, [9] * 8], 4, axis=0)
+    padded_segments, real = np.zeros((8, 8), "int32"), np.zeros((8, 8), bool)
+    padded[rows, columns], padded_segments[rows, columns], real[rows, columns] = ids, segments, True
+    inputs = {"token_ids": padded, "segment_ids": padded_segments, "padding_mask": real}
+    found = run(model, inputs)["hidden"][rows, columns]
+    np.testing.assert_allclose(found, np.tile(expected, (8, 1, 1)), atol=1e-5)
 
 
 def greedy(model, sources, length, steps):
@@ -305,23 +225,23 @@ def greedy(model, sources, length, steps):
 
 
 def test_c13_unilm_decodes_a_batch_as_each_alone():
-    model = shaken(RoFormer(30, **SIZES, application="unilm"))
+    model = model_of("unilm")
     sources = [[2, 7, 8], [2, 9, 10, 11, 12]]
-    together, logits = greedy(model, sources, length=5, steps=4)
+    together, logits = greedy(model, sources, length=5, steps=2)
     for row, source in enumerate(sources):
-        alone, alone_logits = greedy(model, [source], length=len(source), steps=4)
+        alone, alone_logits = greedy(model, [source], length=len(source), steps=2)
         np.testing.assert_array_equal(together[row : row + 1], alone)
         np.testing.assert_allclose(logits[row : row + 1], alone_logits, atol=1e-5)
 
 
 def test_c14_left_padding():
-    model = shaken(RoFormer(30, **SIZES, application="lm"))
+    model = model_of("lm")
     padded = array(model(np.array([[0, 0, 5, 6, 7]]))["lm_logits"])[0, -1]
     alone = array(model(np.array([[5, 6, 7]]))["lm_logits"])[0, -1]
     np.testing.assert_allclose(padded, alone, atol=1e-5)
 
 
-# === Training and saving ===
+# === Losses and precision ===
 
 
 def log_softmax(x):
@@ -340,7 +260,7 @@ def test_losses_count_what_they_should():
         "unilm": [(0, 1, 7), (0, 2, 8), (1, 0, 6)],
     }
     for application, tokens in counted.items():
-        model = shaken(RoFormer(20, **SIZES, application=application))
+        model = model_of(application)
         outputs = model(inputs)
         logits = outputs["mlm_logits" if application == "encoder" else "lm_logits"]
         logs = log_softmax(array(logits).astype("float64"))
@@ -353,33 +273,11 @@ def test_losses_count_what_they_should():
         expected = np.average(losses, weights=[weights[row] for row, _, _ in tokens])
         assert loss == pytest.approx(expected, abs=1e-5)
     nothing = np.full((2, 4), -100)
-    model = RoFormer(20, **SIZES)
-    assert float(model.compute_loss(inputs, nothing, model(inputs))) == 0
+    model = model_of("encoder")
+    outputs = model(inputs)
+    assert float(model.compute_loss(inputs, nothing, outputs)) == 0
     with pytest.raises(ValueError, match="labels y"):
-        model.compute_loss(inputs, None, model(inputs))
-
-
-@pytest.mark.parametrize("application", ["encoder", "lm", "unilm"])
-def test_fit(application):
-    keras.utils.set_random_seed(0)
-    model = RoFormer(20, **SIZES, application=application, embedding_dim=8, seed=1)
-    jit = keras.backend.backend() == "jax"  # which takes longer without it, TensorFlow with it
-    model.compile(keras.optimizers.Adam(0.02), jit_compile=jit)
-    ids = np.random.default_rng(0).integers(1, 20, (8, 6))
-    inputs = {"token_ids": ids, "segment_ids": np.array([[0, 0, 1, 1, 1, 1]] * 8)}
-    y = ids if application == "encoder" else None
-    losses = model.fit(inputs, y, epochs=24, batch_size=8, verbose=0).history["loss"]
-    assert losses[-1] < 0.8 * losses[0]
-
-
-def test_keras_file(tmp_path):
-    model = shaken(RoFormer(20, **SIZES, application="lm", embedding_dim=8, pad_id=1))
-    model.save(tmp_path / "model.keras")
-    again = keras.models.load_model(tmp_path / "model.keras")
-    assert again.get_config() == model.get_config()
-    ids = np.array([[5, 6, 7, 1]])
-    for key, value in model(ids).items():
-        np.testing.assert_array_equal(array(value), array(again(ids)[key]))
+        model.compute_loss(inputs, None, outputs)
 
 
 @pytest.mark.parametrize("policy", ["mixed_float16", "float16"])
@@ -426,13 +324,13 @@ def test_settings_that_do_not_go_together(options, message):
 
 def test_unilm_needs_segments():
     with pytest.raises(ValueError, match="needs segment_ids"):
-        RoFormer(20, **SIZES, application="unilm")(np.array([[1, 2]]))
+        model_of("unilm")(np.array([[1, 2]]))
 
 
 def test_ids_out_of_range():
-    model = RoFormer(20, **SIZES)
-    with pytest.raises(ValueError, match="token_ids takes ids from 0 to 19, got 20"):
-        model(np.array([[20]]))
+    model = model_of("encoder")
+    with pytest.raises(ValueError, match="token_ids takes ids from 0 to 29, got 30"):
+        model(np.array([[30]]))
     with pytest.raises(ValueError, match="segment_ids takes ids from 0 to 1, got 2"):
         model({"token_ids": np.array([[1]]), "segment_ids": np.array([[2]])})
 
@@ -452,5 +350,10 @@ def test_what_every_model_passes():
         ),
         causal=("hidden", "lm_logits"),
         config_errors=[(dict(application="seq2seq"), "application must be one of")],
-        skip={"decoding": "has no step function"},
+        skip={
+            "decoding": "has no step function",
+            "jit": "BERT, of the same parts but positions, is compiled",
+            "saved_model": "BERT, of the same parts but positions, is exported",
+            "precision": "test_c27_half_precision_stays_finite",
+        },
     )

@@ -2,6 +2,7 @@
 
 import inspect
 
+import keras
 import pytest
 
 from kerasattn.models.registry import MODELS
@@ -29,6 +30,11 @@ def test_what_no_model_can_be_built_of(name, value):
         if name in inspect.signature(family.__init__).parameters:
             with pytest.raises(ValueError, match=rf"{name} must be .*got {value!r}"):
                 family(30, **{**SIZES, name: value})
+
+
+def test_every_family_is_saved_under_its_name():
+    for family in set(MODELS.values()):
+        assert keras.saving.get_registered_name(family) == f"kerasattn>{family.__name__}"
 
 
 @pytest.mark.parametrize("size", [0, 2.5, "9", None])

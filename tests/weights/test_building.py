@@ -46,12 +46,13 @@ def test_nothing_is_drawn_that_the_file_has(folder, monkeypatch):
     assert kernel.std() > 0
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_load_in_keeps_weights_narrow(folder, dtype):
-    wide, narrow = BERT.from_pretrained(folder), BERT.from_pretrained(folder, load_in=dtype)
-    assert {v.dtype for v in narrow.trainable_variables} == {dtype}
-    for one, other in zip(wide.trainable_variables, narrow.trainable_variables):
-        np.testing.assert_array_equal(array(ops.cast(one, dtype)), array(other))
+def test_load_in_keeps_weights_narrow(folder):
+    wide = BERT.from_pretrained(folder)
+    for dtype in ("bfloat16", "float16"):
+        narrow = BERT.from_pretrained(folder, load_in=dtype)
+        assert {v.dtype for v in narrow.trainable_variables} == {dtype}
+        for one, other in zip(wide.trainable_variables, narrow.trainable_variables):
+            np.testing.assert_array_equal(array(ops.cast(one, dtype)), array(other))
     narrow.save_pretrained(folder / "narrow")
     again = BERT.from_pretrained(folder / "narrow")
     assert {v.dtype for v in again.trainable_variables} == {"float32"}
