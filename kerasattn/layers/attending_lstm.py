@@ -128,6 +128,15 @@ class AttendingLSTM(keras.layers.Layer):
             told, entropy = hard_attention.log_prob(found, drawn)
         return hidden, seen, self._weights(output), told, entropy
 
+    def compute_output_spec(self, x, values, training=False):
+        steps = tuple(x.shape[:2])
+        hidden, seen = (
+            keras.KerasTensor((*steps, width), self.compute_dtype)
+            for width in (self.units, values.shape[-1])
+        )
+        weights = keras.KerasTensor((*steps, values.shape[1]), "float32")
+        return hidden, seen, weights, *(keras.KerasTensor(steps, "float32") for _ in range(2))
+
     def _parts(self, output):
         return ops.split(output, [self.units, self.units + self.value_dim], axis=-1)
 

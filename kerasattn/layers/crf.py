@@ -42,11 +42,9 @@ class CRF(keras.layers.Layer):
     >>> emissions = keras.layers.Dense(3)(x)
     >>> potentials = layers.CRF()(emissions, padding_mask=layers.PaddingMask()(token_ids))
     >>> model = keras.Model(token_ids, potentials)
-    >>> model.compile("adam", loss=training.CRFLoss())
-    >>> ids, tags = np.array([[5, 6, 7, 0]]), np.array([[0, 1, 2, 0]])
-    >>> history = model.fit(ids, tags, verbose=0)
+    >>> model.compile("adam", loss=training.CRFLoss())  # then model.fit(ids, tags)
     >>> tagger = keras.Model(token_ids, layers.CRFDecode()(potentials))
-    >>> tuple(tagger.predict(ids, verbose=0).shape)
+    >>> tuple(tagger(np.array([[5, 6, 7, 0]])).shape)
     (1, 4)
 
     Source: https://repository.upenn.edu/cis_papers/159, section 3.

@@ -49,5 +49,10 @@ class CRFDecode(keras.layers.Layer):
         tags, scores = crf.viterbi(potentials)
         return (tags, scores) if self.return_scores else tags
 
+    def compute_output_spec(self, potentials):
+        tags = keras.KerasTensor(potentials.shape[:2], "int32")
+        scores = keras.KerasTensor(potentials.shape[:1], "float32")
+        return (tags, scores) if self.return_scores else tags
+
     def get_config(self):
         return {**super().get_config(), "return_scores": self.return_scores}

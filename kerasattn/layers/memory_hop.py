@@ -63,5 +63,9 @@ class MemoryHop(keras.layers.Layer):
         found = ops.matmul(ops.cast(weights, values.dtype), values)
         return found[:, 0], weights[:, 0]
 
+    def compute_output_spec(self, question, keys, values, attention_mask=None):
+        found = keras.KerasTensor((values.shape[0], values.shape[-1]), values.dtype)
+        return found, keras.KerasTensor(keys.shape[:2], "float32")
+
     def get_config(self):
         return {**super().get_config(), "linear": self.linear}

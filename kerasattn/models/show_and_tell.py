@@ -41,8 +41,8 @@ class ShowAndTell(Captioner):
     >>> from kerasattn.models import ShowAndTell
     >>> model = ShowAndTell(12, (16, 16, 1), filters=(4, 8), embedding_dim=6, hidden_dim=8)
     >>> images = np.zeros((2, 16, 16, 1), "float32")  # fit({"token_ids": ..., "images": images})
-    >>> model.generate(images, decoding.Beam(2), max_new_tokens=5, jit=False).shape
-    (2, 5)
+    >>> model.generate(images, decoding.Beam(2), max_new_tokens=3, jit=False).shape
+    (2, 3)
 
     Source: https://arxiv.org/abs/1411.4555 (Vinyals et al. 2015), section 3; every step:
     https://arxiv.org/abs/1412.2306, section 3.2.

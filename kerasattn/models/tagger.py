@@ -37,8 +37,8 @@ class Tagger(BaseModel):
     >>> import numpy as np
     >>> from kerasattn.models import BiLSTMCRF
     >>> model = BiLSTMCRF(30, num_tags=5, embedding_dim=4, hidden_dim=6)
-    >>> model.compile("adam")  # then model.fit(token_ids, tags)
-    >>> model.tag([[5, 6, 7, 0]]).shape
+    >>> model.compile("adam")  # then model.fit(token_ids, tags), and model.tag(many_token_ids)
+    >>> tuple(model(np.array([[5, 6, 7, 0]]))["tags"].shape)
     (1, 4)
 
     Source: https://arxiv.org/abs/1508.01991.
@@ -134,10 +134,13 @@ class Tagger(BaseModel):
     def tag(self, inputs, batch_size=32):
         """The best tags of many rows: numpy int32 (rows, length).
 
+        It is compiled once, unless the model is set to `run_eagerly`.
+
         Args:
             inputs: dict of arrays, or token_ids alone.
             batch_size: int.
         """
+        self._tags_alone.run_eagerly = self.run_eagerly
         return self._tags_alone.predict(inputs, batch_size=batch_size, verbose=0)["tags"]
 
     @functools.cached_property  # past Keras' tracking, which would look for layers inside

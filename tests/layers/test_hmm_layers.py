@@ -19,8 +19,12 @@ def test_chain():
         log_emissions,
         padding=lambda real: {"padding_mask": real},
         errors=[(np.ones((2, 3), "float32"), r"must be \(batch, length, num_states\)")],
-        skip={"causal": "what comes later tells of what was before"},
-        lengths=(1, 5),
+        skip={
+            "causal": "what comes later tells of what was before",
+            **dict.fromkeys(("save", "saved_model"), "the model of normal states has it"),
+            "jit": "the tests of ops compile it",
+        },
+        lengths=(1, 4),
     )
 
 

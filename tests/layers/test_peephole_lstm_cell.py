@@ -70,6 +70,7 @@ def test_peephole_lstm_cell():
             "save": "models of it have it",
             "saved_model": "LatticeLSTM has it, as a cell of Keras' RNN",
         },
+        lengths=(1, 3),
     )
     cell = layers.PeepholeLSTMCell.from_config(
         layers.PeepholeLSTMCell(3, coupled=True).get_config()

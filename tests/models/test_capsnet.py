@@ -16,6 +16,7 @@ TINY = dict(
     capsule_dim=4,
 )
 RANDOM = np.random.default_rng(0)
+ONCE = keras.backend.backend() == "tensorflow"  # whose graphs take longer than a run without
 
 
 def images(batch, length):
@@ -56,6 +57,7 @@ def test_model():
             "padding": "pictures have none",
             "causal": "pictures have no order",
             "decoding": "it writes nothing",
+            "saved_model": "the layers' own tests have it",
         },
         lengths=(1,),
     )
@@ -73,6 +75,7 @@ def trained():
     model = CapsNet(**TINY, decoder_dims=[32], reconstruction_weight=0.02, dtype="mixed_float16")
     model.compile(keras.optimizers.Adam(0.01))
     history = model.fit(*bars(384), epochs=6, batch_size=32, verbose=0).history
+    model.run_eagerly = ONCE
     return model, history
 
 
@@ -111,6 +114,7 @@ def test_loss_is_that_of_the_paper():
     """The margin loss, and 0.0005 times the squared error, summed over the pixels."""
     model = CapsNet(**TINY, decoder_dims=[6])
     model.compile("sgd")
+    model.run_eagerly = ONCE
     x, labels = bars(6)
     outputs = model.predict(x, verbose=0)
     drawn = keras.ops.convert_to_numpy(model.reconstruct(outputs["capsules"], labels))

@@ -25,8 +25,11 @@ def test_model():
             ({"input_dim": 0}, "input_dim must be an int of at least 1"),
             ({"num_slots": 2}, "below half of the 2 slots"),
         ],
-        skip={"decoding": "it writes nothing"},
-        lengths=(1, 4),
+        skip={
+            "decoding": "it writes nothing",
+            "saved_model": "LatticeLSTM has it, as a cell of Keras' RNN",
+        },
+        lengths=(1, 3),
     )
 
 
@@ -46,6 +49,7 @@ def test_trace_is_what_the_model_does():
 def test_loss_counts_the_steps_that_count():
     model = NeuralTuringMachine(**TINY)
     model.compile("sgd")
+    model.run_eagerly = keras.backend.backend() == "tensorflow"  # once: no graph is worth it
     x, bits, counts = copy_task(3, (1, 3), num_bits=2, seed=0)
     logits = model.predict(x, verbose=0)["bit_logits"].astype("float64")
     losses = np.logaddexp(0, logits) - bits * logits
@@ -63,5 +67,6 @@ def test_learns_to_copy():
     model.compile(keras.optimizers.Adam(0.02, global_clipnorm=1.0))
     x, bits, counts = copy_task(2400, (1, 2), num_bits=2, seed=1)
     model.fit(x, bits, sample_weight=counts, batch_size=32, verbose=0)
+    model.run_eagerly = True  # once: no graph is worth it
     x, bits, counts = copy_task(100, (2, 2), num_bits=2, seed=2)
     assert model.evaluate(x, bits, sample_weight=counts, verbose=0) < 0.2

@@ -34,7 +34,7 @@ def test_rnn_classifier(pooling):
         targets=classes,
         config_errors=[({"pooling": "mean"}, "pooling must be"), ({"hidden_dim": 5}, "even")],
         skip={**READS, **ONCE, "precision": "the layers' own tests have it"},
-        lengths=(1, 2, 3),
+        lengths=(1, 3),
     )
 
 
@@ -79,7 +79,12 @@ def test_aoa_reader():
         pair,
         targets=lambda batch, length: np.full(batch, 3),
         config_errors=[({"hidden_dim": 5}, "even")],
-        skip={**READS, **ONCE, "fit": "test_aoa_reader_learns_occurrences has it"},
+        skip={
+            **READS,
+            **ONCE,
+            "fit": "test_aoa_reader_learns_32_questions has it",
+            "precision": "the layers' own tests have it",
+        },
         lengths=(1, 3),
     )
     model, inputs = models.AoAReader(**SIZES), pair(2, 5)
@@ -126,33 +131,37 @@ def test_bidaf():
 # === Each learns 32 examples to the last ===
 
 
-def fit(model, inputs, y, steps, rate=0.02):
+def fit(model, inputs, y, epochs, rate=0.02):
+    """Ten steps an epoch, which has a cost of its own, each on all rows."""
     model.compile(keras.optimizers.Adam(rate), jit_compile=False)
-    return model.fit(inputs, y, batch_size=32, epochs=steps, verbose=0).history
+    many = keras.tree.map_structure(lambda x: np.concatenate([x] * 10), (inputs, y))
+    history = model.fit(*many, batch_size=32, epochs=epochs, shuffle=False, verbose=0).history
+    model.run_eagerly = True  # a graph of the answers takes longer than they do
+    return history
 
 
 @pytest.mark.trains
 def test_han_learns_32_documents():
-    documents, labels = ids(32, 3, 4), RANDOM.integers(0, 3, 32)
+    documents, labels = ids(32, 3, 3), RANDOM.integers(0, 3, 32)
     documents[::2, 2] = 0
-    documents[::3, :, 3] = 0
+    documents[::3, :, 2] = 0
     model = models.HAN(11, 3, embedding_dim=16, hidden_dim=16, attention_dim=8)
-    assert fit(model, documents, labels, 60)["accuracy"][-1] == 1
+    assert fit(model, documents, labels, 3, 0.04)["accuracy"][-1] == 1
 
 
 @pytest.mark.trains
 def test_aoa_reader_learns_32_questions():
-    inputs = pair(32, 8)
-    y = inputs["token_ids"][np.arange(32), RANDOM.integers(0, 8, 32)]
+    inputs = pair(32, 5)
+    y = inputs["token_ids"][np.arange(32), RANDOM.integers(0, 5, 32)]
     model = models.AoAReader(11, embedding_dim=24, hidden_dim=32, dropout=0.0)
-    assert fit(model, inputs, y, 60)["loss"][-1] < 0.2
+    assert fit(model, inputs, y, 4, 0.04)["loss"][-1] < 0.2
     assert (model.answer(inputs) == y).all()
 
 
 @pytest.mark.trains
 def test_bidaf_learns_32_questions():
-    inputs = pair(32, 7)
-    y = np.sort(RANDOM.integers(0, 7, (32, 2)), axis=1)
+    inputs = pair(32, 3)
+    y = np.sort(RANDOM.integers(0, 3, (32, 2)), axis=1)
     model = models.BiDAF(11, embedding_dim=16, hidden_dim=12, num_highways=1, dropout=0.0)
-    fit(model, inputs, y, 60)
+    fit(model, inputs, y, 4, 0.04)
     assert (model.answer(inputs) == y).all()
