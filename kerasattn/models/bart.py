@@ -37,7 +37,7 @@ class BART(EncoderDecoder):
 
     Example:
     >>> from kerasattn.models import BART
-    >>> model = BART(30, num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=32)
+    >>> model = BART(30, num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=32)
     >>> outputs = model({"token_ids": [[0, 7, 8, 2]], "decoder_token_ids": [[2, 9]]})
     >>> tuple(outputs["lm_logits"].shape)
     (1, 2, 30)

@@ -45,7 +45,7 @@ class GPT2(LanguageModel):
 
     Example:
     >>> from kerasattn.models import GPT2
-    >>> model = GPT2(30, num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=32)
+    >>> model = GPT2(30, num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=32)
     >>> tuple(model([[7, 8, 3]])["lm_logits"].shape), model.generate([[7, 8]], None, 5).shape
     ((1, 3, 30), (1, 5))
 

@@ -38,8 +38,8 @@ class LatentWriting:
             return_scores: bool, whether to return the scores (batch,) too.
             batch_size: int, how many are written at a time.
             stream: bool, whether to return an iterator of the token ids (batch,) of each step.
-            **options: `stop`, `processors`, `banned`, `forced`, `min_new_tokens` and `limits` of
-                `decoding.generate`.
+            **options: `stop`, `processors`, `banned`, `forced`, `min_new_tokens`, `limits` and
+                `jit` of `decoding.generate`.
 
         Returns:
             numpy int32 (batch, 1 + max_new_tokens) that start with [CLS] and are padded after
@@ -52,7 +52,7 @@ class LatentWriting:
         >>> from kerasattn.models import UniVAE
         >>> model = UniVAE(9, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=8,
         ...                num_latent_layers=1, latent_dim=4, max_length=6)
-        >>> model.generate(model.sample(2, seed=0)).shape
+        >>> model.generate(model.sample(2, seed=0), jit=False).shape
         (2, 6)
         """
         latents = self._check_latents(latents)

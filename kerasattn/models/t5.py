@@ -163,7 +163,7 @@ class T5(EncoderDecoder):
 
     Example:
     >>> from kerasattn.models import T5
-    >>> model = T5(30, num_layers=2, num_heads=2, head_dim=8, hidden_dim=16, intermediate_dim=32)
+    >>> model = T5(30, num_layers=1, num_heads=2, head_dim=8, hidden_dim=16, intermediate_dim=32)
     >>> outputs = model({"token_ids": [[7, 8, 1]], "decoder_token_ids": [[0, 9]]})
     >>> tuple(outputs["lm_logits"].shape)
     (1, 2, 30)
@@ -282,7 +282,7 @@ class MT5(T5):
     Example:
     >>> from kerasattn.models import MT5
     >>> model = MT5(30, num_layers=1, num_heads=2, head_dim=8, hidden_dim=16, intermediate_dim=32)
-    >>> model.generate([[7, 8, 1]], max_new_tokens=3).shape
+    >>> model.generate([[7, 8, 1]], max_new_tokens=3, jit=False).shape
     (1, 3)
 
     Source: https://arxiv.org/abs/2010.11934.

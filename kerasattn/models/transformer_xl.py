@@ -50,11 +50,11 @@ class TransformerXL(LanguageModel):
 
     Example:
     >>> from kerasattn.models import TransformerXL
-    >>> model = TransformerXL(30, num_layers=2, num_heads=2, head_dim=8, hidden_dim=16,
+    >>> model = TransformerXL(30, num_layers=1, num_heads=2, head_dim=8, hidden_dim=16,
     ...                       intermediate_dim=32, cutoffs=(10,), memory_length=4)
     >>> first = model([[7, 8, 3]])
     >>> second = model({"token_ids": [[5, 6]], "memories": first["memories"]})
-    >>> tuple(second["lm_logits"].shape), model.generate([[7, 8]], None, 5).shape
+    >>> tuple(second["lm_logits"].shape), model.generate([[7, 8]], None, 5, jit=False).shape
     ((1, 2, 30), (1, 5))
 
     Source: https://arxiv.org/abs/1901.02860, section 3.

@@ -78,7 +78,7 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
     >>> model = UniVAE(30, num_layers=3, num_heads=2, hidden_dim=16, intermediate_dim=32,
     ...                num_latent_layers=2, latent_dim=4, max_length=8)
     >>> latents = model.encode([[2, 7, 8, 3, 0]])
-    >>> latents.shape, model.generate(latents).shape
+    >>> latents.shape, model.generate(latents, jit=False).shape
     ((1, 2, 4), (1, 8))
 
     Source: Su Jianlin, "UniVAE: a Transformer-based single-model, multi-scale VAE", 2021,

@@ -44,10 +44,10 @@ class XLNet(XLNetWriting, Encoder):
     Example:
     >>> import numpy as np
     >>> from kerasattn.models import XLNet
-    >>> model = XLNet(30, num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=32)
+    >>> model = XLNet(30, num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=32)
     >>> outputs = model({"token_ids": [[7, 8, 9, 3]], "target_mapping": np.eye(4)[None, 2:3]})
     >>> tuple(outputs["lm_logits"].shape), tuple(outputs["memories"].shape)
-    ((1, 1, 30), (1, 2, 4, 16))
+    ((1, 1, 30), (1, 1, 4, 16))
     >>> model.generate([[7, 8, 9]], max_new_tokens=5, jit=False).shape
     (1, 5)
 

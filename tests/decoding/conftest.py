@@ -74,11 +74,11 @@ class Summing(decoding.Decoder):
         return ops.matmul(ops.tanh(total), ops.transpose(self.table)), state
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def markov():
     return Markov
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def summing():
     return Summing

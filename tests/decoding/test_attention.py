@@ -7,7 +7,7 @@ from keras import ops
 from kerasattn import decoding, models
 from kerasattn.testing.checks import shake
 
-SIZES = dict(vocabulary_size=13, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=12)
+SIZES = dict(vocabulary_size=13, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=12)
 PROMPTS = np.array([[2, 5, 6, 7, 3], [2, 9, 3, 0, 0]], "int32")
 
 
@@ -24,7 +24,7 @@ def weights_at_once(attention, x, mask):
 
 
 def test_steps_looked_where_the_whole_sequence_looks():
-    model = models.GPT2(**SIZES, pad_id=0)
+    model = models.GPT2(**{**SIZES, "num_layers": 2}, pad_id=0)
     shake(model, size=0.5)
     got = model.generate(
         PROMPTS, decoding.Beam(3, num_return=2), 4, banned=[0], return_attention=True, jit=False
@@ -52,9 +52,9 @@ def test_an_encoder_decoder_looks_at_what_it_read(model_class):
     shake(model, size=0.5)
     got = model.generate(PROMPTS, None, 3, limits=[3, 1], return_attention=True, jit=False)
     of_itself, of_text = got.attention["self_attention"], got.attention["cross_attention"]
-    assert of_itself.shape == (2, 2, 2, 3, 3) and of_text.shape == (2, 2, 2, 3, 8)
+    assert of_itself.shape == (2, 1, 2, 3, 3) and of_text.shape == (2, 1, 2, 3, 8)
     written = np.array([[1, 1, 1], [1, 0, 0]])[:, None, None]  # zeros behind the end
-    written = np.broadcast_to(written, (2, 2, 2, 3))
+    written = np.broadcast_to(written, (2, 1, 2, 3))
     for weights in (of_itself, of_text):
         np.testing.assert_allclose(weights.sum(-1), written, atol=1e-5)
     assert not np.triu(of_itself[0], 1).any() and not of_text[1, ..., 3:].any()
@@ -63,8 +63,9 @@ def test_an_encoder_decoder_looks_at_what_it_read(model_class):
 def test_other_models_that_write():
     encoder = models.BERT(**SIZES, application="unilm")
     got = encoder.generate(PROMPTS, None, 3, return_attention=True, jit=False)
-    assert got.attention["self_attention"].shape == (2, 2, 2, 3, 1 + 8 - 1 + 3)
-    latent = models.UniVAE(**SIZES, num_latent_layers=1, latent_dim=4, max_length=6)
+    assert got.attention["self_attention"].shape == (2, 1, 2, 3, 1 + 8 - 1 + 3)
+    sizes = {**SIZES, "num_layers": 2}
+    latent = models.UniVAE(**sizes, num_latent_layers=1, latent_dim=4, max_length=6)
     inputs = {"latents": latent.sample(2, seed=0), "start": np.full(2, 6, "int32")}
     tokens = np.array([[5, 6, 7], [8, 9, 3]])
     found = decoding.attention_weights(latent, inputs, tokens, start_ids=[2, 2], jit=False)

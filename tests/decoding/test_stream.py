@@ -6,8 +6,8 @@ import pytest
 from kerasattn import decoding
 
 
-@pytest.mark.parametrize("strategy", [decoding.Greedy(), decoding.Sampling(0.8, top_k=4)], ids=repr)
-def test_a_stream_is_what_generate_gives(markov, strategy):
+def test_a_stream_is_what_generate_gives(markov):
+    strategy = decoding.Sampling(0.8, top_k=4)
     decoder = markov.random(1, vocabulary=6, steps=5, kinds=3)
     options = dict(
         start_ids=[1, 2, 3],
@@ -62,19 +62,6 @@ def test_scores_of_given_tokens(markov):
     expected = np.where(mask, got.log_probs, 0).sum(axis=1)
     np.testing.assert_allclose(masked.scores, expected, rtol=1e-5)
     assert [loop.traces for loop in decoder._compiled_loops.values()] == [1]
-
-
-def test_what_was_generated_scores_as_it_did(summing):
-    starts = np.random.default_rng(0).normal(size=(3, 8)).astype("float32")
-    decoder = summing(11, 8, cached=True)
-    options = dict(start_ids=[1, 2, 3], end_id=0, jit=False)
-    for strategy in (decoding.Greedy(), decoding.Sampling(), decoding.Beam(3, 0.0)):
-        got = decoding.generate(
-            decoder, starts, strategy, max_new_tokens=6, seed=1, return_scores=True, **options
-        )
-        again = decoding.score(decoder, starts, got.token_ids, **options)
-        np.testing.assert_allclose(again.scores, got.scores, rtol=1e-4)
-        np.testing.assert_allclose(again.log_probs, got.log_probs, atol=1e-5)
 
 
 def test_errors(markov):

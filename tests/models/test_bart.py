@@ -17,7 +17,7 @@ def test_golden(agrees_with_others):
 def test_model(draw_pairs, one_token_at_a_time):
     check_model(
         BART,
-        dict(SIZES, num_decoder_layers=2, scale_embedding=True, max_length=9, pad_id=0),
+        dict(SIZES, scale_embedding=True, max_length=9, pad_id=0),
         inputs=draw_pairs,
         decoding=one_token_at_a_time,
         untrained={"*key/bias": "softmax does not see it"},

@@ -14,13 +14,13 @@ from kerasattn import decoding
 from kerasattn.models import GPT2
 from kerasattn.testing import check_model
 
-SIZES = dict(vocabulary_size=13, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=12)
+SIZES = dict(vocabulary_size=13, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=12)
 
 
 @pytest.mark.parametrize("name", ["gpt2_lm", "gpt2_lm_orig_names"])
 def test_golden(agrees_with_others, name):
     cases = ("greedy", "greedy_eos", "beam4", "beam4_eos") if name == "gpt2_lm" else ()
-    agrees_with_others(GPT2, f"models/{name}", "models/gpt2_lm", cases=cases, jit=("beam4",))
+    agrees_with_others(GPT2, f"models/{name}", "models/gpt2_lm", cases=cases)
 
 
 def test_tensorflow_checkpoint(tmp_path, write_checkpoint):
@@ -54,7 +54,8 @@ def test_tensorflow_checkpoint(tmp_path, write_checkpoint):
 def test_model(one_token_at_a_time):
     check_model(
         GPT2,
-        dict(SIZES, max_length=9, pad_id=0, tied_head=False, scale_attention_by_layer=True),
+        dict(SIZES, num_layers=2, max_length=9, pad_id=0)
+        | dict(tied_head=False, scale_attention_by_layer=True),
         causal=("hidden", "lm_logits"),
         decoding=one_token_at_a_time,
         untrained={"*/self_attention/key/bias": "softmax does not see it"},
@@ -62,30 +63,33 @@ def test_model(one_token_at_a_time):
     )
 
 
-@pytest.mark.parametrize("strategy", [decoding.Greedy(), decoding.Sampling(top_k=5)], ids=repr)
-def test_a_batch_of_prompts_gives_what_each_gives_alone(strategy):
+def test_a_batch_of_prompts_gives_what_each_gives_alone():
+    """Wherever padding stands, also to processors; prompts of near lengths share a trace."""
     model = GPT2(**SIZES, pad_id=0, start_id=3, end_id=1, initializer_range=1.0)
     prompts = [[5, 6, 7, 8], [9], [], [4, 2]]
-    left, right = np.zeros((2, 4, 6), "int32")
+    left, right = np.zeros((2, 4, 9), "int32")
     for row, prompt in enumerate(prompts):
-        left[row, 6 - len(prompt) :] = right[row, : len(prompt)] = prompt
-    options = dict(strategy=strategy, max_new_tokens=6, jit=False)
+        left[row, 9 - len(prompt) :] = right[row, : len(prompt)] = prompt
+    options = dict(
+        strategy=decoding.Sampling(top_k=5),
+        max_new_tokens=6,
+        processors=[decoding.NoRepeatNgram(1)],
+        jit=False,
+    )
     together = model.generate(right, seed=[1, 2, 3, 4], **options)
     assert together.shape == (4, 6)
     np.testing.assert_array_equal(model.generate(left, seed=[1, 2, 3, 4], **options), together)
-    for row, prompt in enumerate(prompts):
-        alone = model.generate(np.array([prompt], "int32"), seed=[row + 1], **options)
-        np.testing.assert_array_equal(alone[0], together[row])
-    ended = [row for row in together.tolist() if 1 in row]
-    assert all(set(row[row.index(1) + 1 :]) <= {0} for row in ended)
-
-
-def test_prompts_of_near_lengths_share_a_trace():
-    model = GPT2(**SIZES, max_length=30)
-    for length in (2, 5, 9):
-        model.generate(np.ones((1, length), "int32"), max_new_tokens=3, jit=False)
+    for row, prompt in enumerate(prompts):  # four times, as many rows as before
+        alone = model.generate(np.array([prompt] * 4, "int32"), seed=[row + 1] * 4, **options)
+        np.testing.assert_array_equal(alone, together[[row] * 4])
+        written = [*together[row]]
+        if 1 in written:
+            end = written.index(1) + 1
+            assert set(written[end:]) <= {0}
+            written = written[:end]
+        assert len(set(written)) == len(written) and not set(written) & {*(prompt or [3])}
     loops = vars(model)["_step_decoder"]._compiled_loops
-    assert [loop.traces for loop in loops.values()] == [1]
+    assert [loop.traces for loop in loops.values()] == [2]  # the other of one token alone
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory as Linux tells it")
@@ -103,40 +107,29 @@ def test_many_calls_neither_trace_nor_leak():
         return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
     before = megabytes()
-    for _ in range(200):
+    for _ in range(80):
         run(int(random.integers(3, 5)), int(random.integers(2, 18)))
-    assert megabytes() - before < 50
+    assert megabytes() - before < 20
     loops = vars(model)["_step_decoder"]._compiled_loops
     assert [loop.traces for loop in loops.values()] == [2]  # one for each bucket of lengths
-
-
-def test_processors_see_prompts_wherever_their_padding_stands():
-    model = GPT2(**SIZES, pad_id=0, initializer_range=1.0)
-    options = dict(max_new_tokens=4, processors=[decoding.NoRepeatNgram(1)], jit=False)
-    left = model.generate([[0, 0, 5, 6, 7], [1, 2, 3, 4, 5]], **options)
-    right = model.generate([[5, 6, 7, 0, 0], [1, 2, 3, 4, 5]], **options)
-    np.testing.assert_array_equal(left, right)
-    assert not set(left[0]) & {5, 6, 7} and not set(left[1]) & {1, 2, 3, 4, 5}
-    assert all(len(set(row)) == 4 for row in left.tolist())
 
 
 def test_contrastive_search_is_that_of_the_paper():
     """Every candidate run with the whole text before it, without a cache."""
     model = GPT2(**SIZES, pad_id=0, initializer_range=0.7, max_length=7)
     got = model.generate(
-        [[0, 5, 6], [1, 2, 3]], decoding.Contrastive(0.6, 3), 4, banned=[0], jit=False
+        [[0, 5, 6], [1, 2, 3]], decoding.Contrastive(0.6, 3), 3, banned=[0], jit=False
     )
     for row, ids in enumerate(([5, 6], [1, 2, 3])):
         for chosen in got[row]:
             logits = ops.convert_to_numpy(model([ids])["lm_logits"])[0, -1].astype("float64")
             logits[0] = -np.inf
             p = np.exp(logits) / np.exp(logits).sum()
-            worth = {}
-            for token in np.argsort(-p)[:3]:
-                hidden = ops.convert_to_numpy(model([[*ids, int(token)]])["hidden"])[0]
-                hidden = hidden / np.linalg.norm(hidden, axis=-1, keepdims=True)
-                worth[token] = 0.4 * p[token] - 0.6 * (hidden[:-1] @ hidden[-1]).max()
-            assert chosen == max(worth, key=worth.get)
+            best = np.argsort(-p)[:3]
+            hidden = ops.convert_to_numpy(model([[*ids, token] for token in best])["hidden"])
+            hidden = hidden / np.linalg.norm(hidden, axis=-1, keepdims=True)
+            likeness = (hidden[:, :-1] @ hidden[:, -1, :, None]).max((1, 2))
+            assert chosen == best[np.argmax(0.4 * p[best] - 0.6 * likeness)]
             ids.append(int(chosen))
     with pytest.raises(ValueError, match=r"7 positions.*take 8"):
         model.generate([[1, 2, 3]], decoding.Contrastive(), 5)

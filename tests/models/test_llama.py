@@ -11,7 +11,7 @@ from kerasattn.weights.tables import llama as tables
 SCALING = dict(
     factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=64
 )
-SIZES = dict(vocabulary_size=13, num_layers=2, num_heads=4, hidden_dim=8, intermediate_dim=12)
+SIZES = dict(vocabulary_size=13, num_layers=1, num_heads=4, hidden_dim=8, intermediate_dim=12)
 
 
 def test_golden(agrees_with_others):

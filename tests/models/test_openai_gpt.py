@@ -5,11 +5,11 @@ import pytest
 from kerasattn.models import OpenAIGPT
 from kerasattn.testing import check_model
 
-SIZES = dict(vocabulary_size=13, num_layers=2, num_heads=2, hidden_dim=8, pad_id=0)
+SIZES = dict(vocabulary_size=13, num_layers=1, num_heads=2, hidden_dim=8, pad_id=0)
 
 
 def test_golden(agrees_with_others):
-    agrees_with_others(OpenAIGPT, "models/openai_gpt_lm", cases=("greedy", "beam4"))
+    agrees_with_others(OpenAIGPT, "models/openai_gpt_lm", cases=("beam4",))
 
 
 def test_model(one_token_at_a_time):

@@ -55,8 +55,10 @@ def test_golden(golden, tmp_path):
     assert not {k for k in theirs.keys() & config.keys() if theirs[k] != config[k]}
 
 
-@pytest.mark.parametrize("classes", [(T5, T5Encoder), (MT5, MT5Encoder)])
-@pytest.mark.parametrize("settings", [{}, dict(activation="relu", gated=False)])
+@pytest.mark.parametrize(
+    "classes, settings",
+    [((T5, T5Encoder), {}), ((MT5, MT5Encoder), dict(activation="relu", gated=False))],
+)
 def test_folders_of_whole_models(classes, settings, tmp_path):
     whole, encoder = classes
     model = whole(**SIZES, **settings)

@@ -1,5 +1,6 @@
 """XLNet: the numbers of others, and what its query stream sees."""
 
+import functools
 import json
 import re
 
@@ -19,6 +20,12 @@ RANDOM = np.random.default_rng(0)
 
 def array(x):
     return np.asarray(ops.convert_to_numpy(x))
+
+
+@functools.cache
+def plain():
+    """The model that tests share; none may change it."""
+    return XLNet(**SIZES, pad_id=0)
 
 
 def in_order(*order):
@@ -58,7 +65,7 @@ def test_model():
 
 
 def test_a_target_is_told_from_what_comes_before_it_in_the_order():
-    model = XLNet(**SIZES, pad_id=0)
+    model = plain()
     inputs = {
         "token_ids": np.array([[5, 6, 7, 8]]),
         "permutation_mask": in_order(2, 0, 3, 1),
@@ -86,14 +93,14 @@ def test_both_streams_are_one_where_they_know_the_same():
 
 
 def test_padding_on_the_left_changes_nothing():
-    model = XLNet(**SIZES, pad_id=0)
+    model = plain()
     alone = array(model(np.array([[5, 6, 7]]))["hidden"])
     padded = array(model(np.array([[0, 0, 5, 6, 7]]))["hidden"])
     np.testing.assert_allclose(padded[:, 2:], alone, atol=1e-6)
 
 
 def test_a_masked_memory_is_none():
-    model = XLNet(**SIZES, pad_id=0)
+    model = plain()
     text = {"token_ids": np.array([[5, 6, 7]])}
     alone = array(model(text)["hidden"])
     memories = RANDOM.normal(size=(1, 2, 4, 8)).astype("float32")

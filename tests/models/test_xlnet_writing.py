@@ -18,41 +18,44 @@ def made(application, **more):
     return model
 
 
-def log_probs_of_next(model, ids, prompt):
-    """Of the token behind `ids`, of which the first `prompt` were given; float64, no cache."""
-    inputs = {"token_ids": np.array([ids], "int32")}
+def log_probs_of_next(model, prompt, ids):
+    """Of each of `ids`, written after a prompt; float64, no cache: (new, vocabulary)."""
+    text = [*prompt, *ids]
+    inputs = {"token_ids": np.array([text], "int32")}
+    place = np.arange(len(text))
+    told = slice(len(prompt) - 1, -1)
     if model.application == "encoder":
         # As in training: the prompt sees itself, what is told sees it and what was told before.
-        place = np.arange(len(ids) + 1)
-        sees = (place[None] < prompt) | (place[None] < place[:, None])
-        inputs["token_ids"] = np.array([[*ids, 1]], "int32")
+        sees = (place[None] < len(prompt)) | (place[None] < place[:, None])
         inputs["permutation_mask"] = sees[None]
-        inputs["target_mapping"] = np.eye(len(place), dtype="float32")[None, -1:]
+        inputs["target_mapping"] = np.eye(len(text), dtype="float32")[None, len(prompt) :]
+        told = slice(None)
     if model.application == "unilm":
-        inputs["segment_ids"] = (np.arange(len(ids)) >= prompt)[None].astype("int32")
+        inputs["segment_ids"] = (place >= len(prompt))[None].astype("int32")
     logits = ops.convert_to_numpy(model(inputs, training=False)["lm_logits"])
-    logits = logits[0, -1].astype("float64")
-    return logits - np.log(np.exp(logits).sum())
+    logits = logits[0, told].astype("float64")
+    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
 
 
-@pytest.mark.parametrize("application", ["encoder", "unilm", "lm"])
-def test_cached_is_uncached(application):
+@pytest.mark.parametrize(
+    "application, strategy",
+    [("encoder", decoding.Beam(3)), ("unilm", decoding.Greedy()), ("lm", decoding.Greedy())],
+)
+def test_cached_is_uncached(application, strategy):
+    """The log-probabilities of a padded batch are those of each row alone, run anew."""
     model = made(application, max_distance=4)
-    got = model.generate(PROMPTS, max_new_tokens=4, banned=[0], return_scores=True, jit=False)
+    got = model.generate(PROMPTS, strategy, 4, banned=[0], end_id=3, return_scores=True, jit=False)
     for row, prompt in enumerate(PROMPTS):
-        ids = prompt[prompt != 0].tolist()
-        for token, log_prob in zip(got.token_ids[row], got.log_probs[row]):
-            expected = log_probs_of_next(model, ids, np.count_nonzero(prompt))
-            assert 1 + np.argmax(expected[1:]) == token
-            np.testing.assert_allclose(log_prob, expected[token], atol=5e-5)
-            ids.append(int(token))
-
-
-def test_beams_of_a_batch_are_those_of_its_rows():
-    model = made("encoder")
-    options = dict(strategy=decoding.Beam(3), max_new_tokens=3, end_id=3, jit=False)
-    together = model.generate(PROMPTS, **options)
-    np.testing.assert_array_equal(model.generate(PROMPTS[1:, :3], **options)[0], together[1])
+        prompt = prompt[prompt != 0].tolist()
+        length = np.count_nonzero(got.log_probs[row])
+        assert length == 4 or got.token_ids[row, length - 1] == 3
+        ids = got.token_ids[row, :length].tolist()
+        expected = log_probs_of_next(model, prompt, ids)
+        np.testing.assert_allclose(
+            got.log_probs[row, :length], expected[np.arange(length), ids], atol=5e-5
+        )
+        if strategy == decoding.Greedy():
+            assert (1 + np.argmax(expected[:, 1:], axis=1)).tolist() == ids
 
 
 def test_a_model_without_the_head_says_so():
