@@ -12,12 +12,12 @@ PROMPTS = np.array([[2, 5, 6, 7, 3], [2, 9, 3, 0, 0]], "int32")
 
 
 def weights_at_once(attention, x, mask):
-    """Softmax of the attention layer's own projections, float64: (heads, query, key)."""
+    """Softmax of the attention layer's own projections, float64: (batch, heads, query, key)."""
     queries, keys = (
-        ops.convert_to_numpy(dense(x))[0].astype("float64").reshape(len(x[0]), 2, 4)
+        ops.convert_to_numpy(dense(x)).astype("float64").reshape(*x.shape[:2], 2, 4)
         for dense in (attention.query, attention.key)
     )
-    scores = np.einsum("qhd,khd->hqk", queries, keys) / 2
+    scores = np.einsum("bqhd,bkhd->bhqk", queries, keys) / 2
     scores = np.where(mask, scores, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     return weights / weights.sum(-1, keepdims=True)
@@ -33,17 +33,17 @@ def test_steps_looked_where_the_whole_sequence_looks():
     assert found.shape == (2, 2, 2, 2, 4, 8 + 4) and found.dtype == "float32"
     for row, prompt in enumerate(PROMPTS):
         prompt = prompt[prompt != 0]
-        for several in range(2):
-            ids = np.array([[*prompt, *got.token_ids[row, several, :-1]]])
-            hidden = model.hidden_states(ids)
-            for layer in range(2):
-                block = model.get_layer(f"block_{layer}")
-                x = block.self_attention_norm(hidden[layer])
-                mask = np.tri(ids.shape[1], dtype=bool)
-                expected = weights_at_once(block.self_attention, x, mask)[:, len(prompt) - 1 :]
-                ours = found[row, several, layer]
-                np.testing.assert_allclose(ours[..., -ids.shape[1] :], expected, atol=1e-5)
-                assert not ours[..., : -ids.shape[1]].any()  # padding
+        before = np.stack([prompt] * 2)
+        ids = np.concatenate([before, got.token_ids[row, :, :-1]], axis=1)  # (several, length)
+        hidden = model.hidden_states(ids)
+        for layer in range(2):
+            block = model.get_layer(f"block_{layer}")
+            x = block.self_attention_norm(hidden[layer])
+            mask = np.tri(ids.shape[1], dtype=bool)
+            expected = weights_at_once(block.self_attention, x, mask)[:, :, len(prompt) - 1 :]
+            ours = found[row, :, layer]
+            np.testing.assert_allclose(ours[..., -ids.shape[1] :], expected, atol=1e-5)
+            assert not ours[..., : -ids.shape[1]].any()  # padding
 
 
 @pytest.mark.parametrize("model_class", [models.T5, models.BART], ids=lambda c: c.__name__)

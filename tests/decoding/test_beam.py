@@ -220,8 +220,8 @@ def plain_groups(decoder, kind, start, max_new_tokens, strategy):
 def test_groups_are_diverse_as_the_plain_search(markov):
     decoder = markov.random(4, vocabulary=5, steps=5, kinds=4, scale=1.0)
     kinds = np.arange(4)
-    for groups, diversity in ((3, 0.0), (3, 0.7), (3, 5.0), (6, 1.0)):
-        strategy = decoding.Beam(6, 0.0, groups, groups, diversity)  # the best of each group
+    for width, diversity in ((6, 0.0), (6, 0.7), (6, 5.0), (3, 1.0)):
+        strategy = decoding.Beam(width, 0.0, 3, 3, diversity)  # the best of each group
         got = decoding.generate(
             decoder,
             decoder.inputs(kinds),

@@ -73,7 +73,7 @@ STARTS = np.random.default_rng(0).normal(size=(3, 8)).astype("float32")
 
 @functools.cache
 def written(summing, strategy, cached):
-    """From a running sum under XLA, or summing all again without it."""
+    """From a running sum, or summing all again under XLA."""
     return decoding.generate(
         summing(11, 8, cached),
         STARTS,
@@ -82,9 +82,9 @@ def written(summing, strategy, cached):
         max_new_tokens=7,
         end_id=0,
         pad_id=10,
-        seed=4,
+        seed=3,
         return_scores=True,
-        jit=cached,
+        jit=not cached,
     )
 
 
@@ -215,7 +215,7 @@ def test_limits(markov, strategy):
 
 def test_sampling_repeats_and_follows_the_model(markov):
     decoder = markov.random(3, vocabulary=4, steps=1)
-    n = 4096
+    n = 1024
     run = lambda seed, **kwargs: decoding.generate(
         decoder,
         markov.inputs(np.zeros(n)),
@@ -359,7 +359,8 @@ def test_inside_a_graph_of_any_batch(summing, strategy):
             tf.TensorSpec((None, 8), tf.float32),
             tf.TensorSpec((None,), tf.int32),
             tf.TensorSpec((None, steps), tf.float32),
-        ]
+        ],
+        autograph=False,
     )
     def graph(inputs, start_ids, uniforms):
         request = decoding.make_request(
@@ -367,9 +368,9 @@ def test_inside_a_graph_of_any_batch(summing, strategy):
         )
         return strategy.decode(decoder, inputs, {**request, "uniforms": uniforms}, steps)
 
-    expected = written(summing, strategy, False)
+    expected = written(summing, strategy, True)
     for batch in (1, 3):
         start_ids = np.arange(batch, dtype="int32") + 1
-        got = graph(STARTS[:batch], start_ids, decoding.draw_uniforms(4, batch, steps))
+        got = graph(STARTS[:batch], start_ids, decoding.draw_uniforms(3, batch, steps))
         np.testing.assert_array_equal(got[0], expected.token_ids[:batch])
         np.testing.assert_allclose(got[1], expected.scores[:batch], rtol=1e-5)

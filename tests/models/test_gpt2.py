@@ -54,8 +54,7 @@ def test_tensorflow_checkpoint(tmp_path, write_checkpoint):
 def test_model(one_token_at_a_time):
     check_model(
         GPT2,
-        dict(SIZES, num_layers=2, max_length=9, pad_id=0)
-        | dict(tied_head=False, scale_attention_by_layer=True),
+        dict(SIZES, max_length=9, pad_id=0, tied_head=False, scale_attention_by_layer=True),
         causal=("hidden", "lm_logits"),
         decoding=one_token_at_a_time,
         untrained={"*/self_attention/key/bias": "softmax does not see it"},

@@ -38,7 +38,7 @@ def test_model(one_token_at_a_time):
         dict(SIZES, **NARROW, num_layers=1, pad_id=0, same_length=True, max_distance=3, norm="pre"),
         causal=("hidden", "lm_logits"),
         decoding=one_token_at_a_time,
-        skip={"saved_model": "XLNet has it, of the same parts"},
+        skip={"save": "XLNet has it, of the same parts", "saved_model": "likewise"},
     )
 
 
@@ -55,7 +55,7 @@ def test_segments_are_one_text():
 
 
 def test_a_batch_writes_what_each_writes_alone():
-    model = TransformerXL(**SIZES, pad_id=0, start_id=3, end_id=1)
+    model = TransformerXL(**{**SIZES, "num_layers": 1}, pad_id=0, start_id=3, end_id=1)
     prompts = [[5, 6, 7, 8], [9], [], [4, 2]]
     padded = np.zeros((4, 6), "int32")
     for row, prompt in enumerate(prompts):
