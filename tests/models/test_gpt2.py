@@ -62,6 +62,12 @@ def test_model(one_token_at_a_time):
     )
 
 
+def test_attention_is_scaled_by_layer():
+    model = GPT2(**{**SIZES, "num_layers": 2}, scale_attention_by_layer=True)
+    scales = [model.get_layer(f"block_{i}").self_attention.scale for i in range(2)]
+    np.testing.assert_allclose(scales, [4**-0.5, 4**-0.5 / 2])
+
+
 def test_a_batch_of_prompts_gives_what_each_gives_alone():
     """Wherever padding stands, also to processors; prompts of near lengths share a trace."""
     model = GPT2(**SIZES, pad_id=0, start_id=3, end_id=1, initializer_range=1.0)
