@@ -68,7 +68,7 @@ def test_batched_is_alone(markov, strategy):
     assert traces(decoder) == 1
 
 
-STARTS = np.random.default_rng(0).normal(size=(3, 8)).astype("float32")
+STARTS = np.random.default_rng(3).normal(size=(3, 8)).astype("float32")  # no score is near 0
 
 
 @functools.cache
