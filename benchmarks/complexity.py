@@ -31,7 +31,7 @@ from kerasattn.ops.compiled import compiled
 from kerasattn.training.report import table
 
 SETTINGS = dict(lengths=(64, 128, 256, 512, 1024, 2048, 4096), dim=64, rounds=7)
-SMALL = dict(lengths=(64, 128, 256), dim=16, rounds=2)
+SMALL = dict(lengths=(64, 128), dim=16, rounds=1)
 KERNEL, REACH, HEADS = 3, 32, 4
 KINDS = {  # the textbook's operations, steps one after the other, longest path, growth with n
     "self-attention": ("n² d", "1", "1", 2),

@@ -42,14 +42,14 @@ SETTINGS = dict(
     calls=200,
 )
 SMALL = dict(
-    num_layers=2,
+    num_layers=1,
     num_heads=2,
     hidden_dim=16,
     intermediate_dim=32,
     vocabulary_size=50,
-    new_tokens=8,
-    rounds=2,
-    calls=20,
+    new_tokens=4,
+    rounds=1,
+    calls=2,
 )
 LONGEST, FEW = 40, 16  # prompt and new tokens where lengths vary
 CASES = {"greedy_b1": (1, 1), "greedy_b8": (8, 1), "beam4": (1, 4)}  # prompts, beams

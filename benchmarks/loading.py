@@ -88,6 +88,8 @@ def measure(what, folder, sizes):
 
 def in_process(what, folder, sizes):
     """`measure`, in a process of its own."""
+    if sizes == SMALL and what != "load":  # to see that it runs
+        return measure(what, folder, sizes)
     code = f"import json, loading, pathlib; print(json.dumps(loading.measure({what!r}, "
     code += f"pathlib.Path({str(folder)!r}), {sizes!r})))"
     paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
@@ -132,8 +134,12 @@ def main(arguments=None):
 
 def save(folder, sizes):
     """The folder that is loaded, written in a process of its own: this one's memory stays small."""
+    if sizes == SMALL:
+        from kerasattn.models import BERT
+
+        return BERT(**sizes).save_pretrained(folder)
     code = f"from kerasattn.models import BERT; BERT(**{sizes!r}).save_pretrained({str(folder)!r})"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    return subprocess.run([sys.executable, "-c", code], check=True)
 
 
 if __name__ == "__main__":

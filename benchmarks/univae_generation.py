@@ -42,17 +42,17 @@ SETTINGS = dict(
     rounds=5,
 )
 SMALL = dict(
-    num_layers=3,
+    num_layers=2,
     num_heads=2,
     hidden_dim=32,
     intermediate_dim=64,
-    num_latent_layers=2,
+    num_latent_layers=1,
     latent_dim=8,
-    max_length=8,
+    max_length=4,
     vocabulary_size=100,
     training_vocabulary_size=200,
     batch_size=4,
-    rounds=2,
+    rounds=1,
 )
 
 
@@ -140,6 +140,8 @@ def measure_training(settings):
     ):
         model = form(make_model(settings, vocabulary_size))
         model.compile(keras.optimizers.Adam(1e-4), jit_compile=True)
+        if not model.optimizer.built:  # else the first step, which makes these, is traced twice
+            model.optimizer.build(model.trainable_variables)
         functions[name] = lambda model=model: model.train_on_batch(token_ids)
     return interleaved(functions, settings["rounds"])
 

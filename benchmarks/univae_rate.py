@@ -33,7 +33,7 @@ SERIES = {
     "latent_dim": (8, 16),
     "num_latent_layers": (1, 2),
 }
-SMALL = dict(SERIES, kappa=(16.0,), latent_dim=(16,), num_latent_layers=(1,))
+SMALL = dict(kappa=(16.0,), latent_dim=(), num_latent_layers=())
 
 
 def example():

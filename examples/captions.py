@@ -32,7 +32,7 @@ from kerasattn.training.runs import (
 )
 
 DEFAULTS = dict(pictures=6000, epochs=8, batch_size=32, width=64, learning_rate=1e-3, seed=0)
-SMALL = dict(pictures=160, epochs=1, width=8)
+SMALL = dict(pictures=64, epochs=1, width=8)
 MODELS = {
     "Show and Tell, once": ("show_and_tell", dict(shown="once")),
     "Show and Tell, every step": ("show_and_tell", dict(shown="every_step")),
@@ -155,7 +155,8 @@ def run(options):
         model = build(kind, more, len(words), options)
         steps = options.epochs * -(-len(pictures) // options.batch_size)
         rate = keras.optimizers.schedules.CosineDecay(options.learning_rate, steps)
-        model.compile(keras.optimizers.Adam(rate, global_clipnorm=1.0))
+        optimizer = keras.optimizers.Adam(rate, global_clipnorm=1.0)
+        model.compile(optimizer, jit_compile=False if options.small else "auto")
         began = time.perf_counter()
         inputs = {"token_ids": ids, "images": pictures}
         batches = {"batch_size": options.batch_size, "epochs": options.epochs}

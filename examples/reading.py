@@ -44,14 +44,15 @@ from kerasattn.training.runs import (
 
 TASKS = ("documents", "cloze", "spans")
 DEFAULTS = dict(examples=6000, epochs=4, batch_size=64, width=64, learning_rate=4e-3, seed=0)
-SMALL = dict(examples=160, epochs=1, width=8)
+SMALL = dict(examples=80, epochs=1, width=8)
 CHARACTERS, SENTENCES, WORDS = 120, 12, 20  # of a review, at most
 QUERY_WORDS, WORD_CHARACTERS = 30, 10
 
 
 def train(model, inputs, y, options):
     """Seconds that training takes."""
-    model.compile(keras.optimizers.Adam(options.learning_rate, global_clipnorm=1.0))
+    optimizer = keras.optimizers.Adam(options.learning_rate, global_clipnorm=1.0)
+    model.compile(optimizer, jit_compile=False if options.small else "auto")
     began = time.perf_counter()
     batches = {"batch_size": options.batch_size, "epochs": options.epochs}
     model.fit(inputs, y, **batches, verbose=2)

@@ -95,8 +95,8 @@ DEFAULTS = dict(
     num_edited=200,  # sentences whose latents are replaced
 )
 SMALL = dict(
-    limit=4000,
-    held_out=200,
+    limit=1000,
+    held_out=100,
     num_layers=3,
     num_heads=2,
     hidden_dim=32,
@@ -104,15 +104,15 @@ SMALL = dict(
     embedding_dim=None,
     num_latent_layers=2,
     latent_dim=8,
-    steps=30,
+    steps=12,
     batch_size=32,
     one_length=True,
     xla=False,
     warmup_steps=5,
     report_every=10,
     save_every=10,
-    num_samples=100,
-    num_edited=20,
+    num_samples=40,
+    num_edited=8,
 )
 CHINESE = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 # What numbers may be: at least so much, or above it.
