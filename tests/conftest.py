@@ -78,6 +78,27 @@ def _fixed_start(request):
     keras.config.set_dtype_policy("float32")
 
 
+@pytest.fixture
+def eager_loops(monkeypatch):
+    """What `ops.compiled` wraps runs as it is: tracing a loop takes longer than a few steps of it.
+
+    On JAX, whose loops are compiled one way or another, this changes nothing.
+    """
+    import importlib
+
+    import keras
+
+    def eager(wrapped):
+        def convert(leaf):
+            return leaf if leaf is None else keras.ops.convert_to_tensor(leaf)
+
+        return lambda *arguments: wrapped.trace(*keras.tree.map_structure(convert, arguments))
+
+    module = importlib.import_module("kerasattn.ops.compiled")
+    if keras.backend.backend() == "tensorflow":
+        monkeypatch.setitem(module._WRAPPERS, "tensorflow", eager)
+
+
 def pytest_runtest_setup(item):
     """What only trains is left to TensorFlow: JAX compiles its loops for minutes."""
     if item.get_closest_marker("trains") and os.environ.get("KERAS_BACKEND") == "jax":

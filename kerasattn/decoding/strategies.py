@@ -153,7 +153,7 @@ class Contrastive(Greedy):
 
     Example:
     >>> from kerasattn import decoding, models
-    >>> model = models.GPT2(30, num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=32)
+    >>> model = models.GPT2(30, num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=32)
     >>> model.generate([[7, 8]], decoding.Contrastive(alpha=0.6, top_k=4), 5).shape
     (1, 5)
 

@@ -67,7 +67,7 @@ def export_generate(
     >>> model = GPT2(tokenizer.vocabulary_size, num_layers=1, num_heads=2, hidden_dim=8,
     ...              intermediate_dim=8, pad_id=0)
     >>> folder = tempfile.mkdtemp()
-    >>> export_generate(model, tokenizer, decoding.Beam(2), folder, 8, max_new_tokens=4)
+    >>> export_generate(model, tokenizer, decoding.Greedy(), folder, 8, max_new_tokens=4)
     >>> loaded = tf.saved_model.load(folder)
     >>> found = loaded.generate(tf.constant(["今日", "落雨"]))
     >>> found["text"].shape, found["scores"].shape
