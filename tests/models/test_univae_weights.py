@@ -15,6 +15,8 @@ SIZES = dict(
     num_layers=3, num_heads=2, hidden_dim=16, intermediate_dim=32, num_latent_layers=2, latent_dim=4
 )
 
+SHALLOW = dict(num_layers=2, num_latent_layers=1)  # where the first kind has shown the depth
+
 
 def array(x):
     return np.asarray(ops.convert_to_numpy(x))
@@ -178,9 +180,9 @@ def test_from_a_tensorflow_folder(golden, reference):
     "options",
     [
         dict(latent="vmf", embedding_dim=8, length="conditioned", isotropy_weight=0.2),
-        dict(latent="gaussian", backbone="bert", kl_weight=0.5),
-        dict(latent="quantized", codebook_size=7),
-        dict(latent=None, latent_dim=None),
+        dict(SHALLOW, latent="gaussian", backbone="bert", kl_weight=0.5),
+        dict(SHALLOW, latent="quantized", codebook_size=7),
+        dict(SHALLOW, latent=None, latent_dim=None),
     ],
     ids=["vmf", "gaussian", "quantized", "plain"],
 )
