@@ -35,7 +35,7 @@ for latent, batches in (("vmf", 2), ("quantized", 6)):
         model = UniVAE(13, num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=8,
                        num_latent_layers=1, latent_dim=4, latent=latent, codebook_size=6,
                        max_length=7, seed=1)
-        # Two steps without a graph: making one takes longer. The quantizer shows that one trains too.
+        # Without a graph, which takes longer than two steps: that of the quantizer is one.
         model.compile("sgd", run_eagerly=latent == "vmf")
     assert model.distribute_strategy.num_replicas_in_sync == 2 and not model.jit_compile
     assert model.get_compile_config()["jit_compile"] == "auto"
