@@ -32,6 +32,7 @@ import numpy as np
 from kerasattn import data
 from kerasattn.models import CapsNet
 from kerasattn.plotting import picture_grid
+from kerasattn.training.memory import keep_memory
 from kerasattn.training.progress import Progress
 from kerasattn.training.runs import (
     check_installed,
@@ -283,6 +284,7 @@ def main(arguments=None):
 
 
 def run(options):
+    keep_memory()
     at_least = dict(steps=1, batch_size=1, images=50, seed=0)
     check_numbers(vars(options), at_least, dict(minutes=0, learning_rate=0))
     check_installed(["matplotlib"], "examples")

@@ -20,6 +20,7 @@ import keras
 import numpy as np
 
 from kerasattn import data, models, plotting
+from kerasattn.training.memory import keep_memory
 from kerasattn.training.report import table
 from kerasattn.training.runs import (
     check_installed,
@@ -127,6 +128,7 @@ def main(arguments=None):
 
 
 def run(options):
+    keep_memory()
     least = dict(pictures=40, epochs=1, batch_size=1, width=4, seed=0)
     check_numbers(vars(options), least, dict(learning_rate=0))
     check_installed(["matplotlib", "mlxtend"], "examples")

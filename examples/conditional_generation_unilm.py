@@ -29,6 +29,7 @@ from kerasattn import data, decoding
 from kerasattn.models import BERT
 from kerasattn.tokenizers import WordPieceTokenizer
 from kerasattn.training import WarmupCosine, metrics
+from kerasattn.training.memory import keep_memory
 from kerasattn.training.runs import (
     check_installed,
     check_numbers,
@@ -126,6 +127,7 @@ def main(arguments=None):
 
 
 def run(options):
+    keep_memory()
     at_least = dict(pairs=2, held_out=2, epochs=1, batch_size=1, beams=1, seed=0)
     check_numbers(vars(options), at_least, dict(learning_rate=0))
     check_installed(["chitchat_dataset", "sklearn", "sacrebleu"], "examples")

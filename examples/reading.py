@@ -31,6 +31,7 @@ import numpy as np
 from kerasattn import data, models, plotting
 from kerasattn.data.documents import GAP
 from kerasattn.plotting.figures import label_style
+from kerasattn.training.memory import keep_memory
 from kerasattn.training.report import table
 from kerasattn.training.runs import (
     check_installed,
@@ -287,6 +288,7 @@ def main(arguments=None):
 
 
 def run(options):
+    keep_memory()
     least = dict(examples=80, epochs=1, batch_size=1, width=4, seed=0)
     check_numbers(vars(options), least, dict(learning_rate=0))
     if options.task not in (None, *TASKS):

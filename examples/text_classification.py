@@ -24,6 +24,7 @@ from kerasattn import data
 from kerasattn.models import BERT
 from kerasattn.tokenizers import WordPieceTokenizer
 from kerasattn.training import WarmupCosine, adapters
+from kerasattn.training.memory import keep_memory
 from kerasattn.training.runs import (
     check_installed,
     check_numbers,
@@ -98,6 +99,7 @@ def main(arguments=None):
 
 
 def run(options):
+    keep_memory()
     at_least = dict(texts=8, epochs=1, batch_size=1, lora=0, seed=0)
     check_numbers(vars(options), at_least, dict(learning_rate=0))
     check_installed(["chitchat_dataset", "sklearn"], "examples")

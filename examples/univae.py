@@ -38,7 +38,7 @@ from kerasattn.export import export_latent_text
 from kerasattn.models import UniVAE, load_model
 from kerasattn.plotting import latent_text_pictures
 from kerasattn.tokenizers import SPECIAL_TOKENS, CharacterTokenizer, WordPieceTokenizer
-from kerasattn.training import evaluation
+from kerasattn.training import evaluation, keep_memory
 from kerasattn.training.callbacks import AnnealWeight, CodeUsage
 from kerasattn.training.checkpoint import ResumableCheckpoint
 from kerasattn.training.progress import Progress
@@ -80,7 +80,7 @@ DEFAULTS = dict(
     codebook_size=512,
     length="fixed",
     dropout=0.0,
-    minutes=12.0,  # of training, where steps is None
+    minutes=13.0,  # of training, where steps is None
     steps=None,
     batch_size=64,
     one_length=False,  # batches of one length: less to compile, more to compute
@@ -393,6 +393,7 @@ def run(settings, output, resume, given):
     def keep_settings():
         write_whole(output / "settings.json", settings)
 
+    keep_memory()
     keras.utils.set_random_seed(settings["seed"])
     checkpoint = ResumableCheckpoint(output / "training.npz", every=settings["save_every"])
     model, tokenizer = load_start(settings)

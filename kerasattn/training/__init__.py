@@ -9,6 +9,7 @@ from kerasattn.training.checkpoint import (
 )
 from kerasattn.training.crf_loss import CRFLoss
 from kerasattn.training.margin_loss import MarginLoss
+from kerasattn.training.memory import keep_memory
 from kerasattn.training.metrics import Perplexity
 from kerasattn.training.ngram import CharacterNGram
 from kerasattn.training.piecewise_linear import PiecewiseLinear
@@ -32,6 +33,7 @@ __all__ = [
     "WarmupCosine",
     "adapters",
     "evaluation",
+    "keep_memory",
     "losses",
     "metrics",
     "restore_checkpoint",
