@@ -10,6 +10,11 @@ from kerasattn.testing import check_layer
 RANDOM = np.random.default_rng(0)
 
 
+OTHERS = dict.fromkeys(
+    ("config", "save", "precision", "jit", "saved_model"), "a unit of other options has it"
+)
+
+
 def array(x):
     return np.asarray(keras.ops.convert_to_numpy(x))
 
@@ -47,6 +52,10 @@ def test_layer(normalization):
             ({"normalization": "relu"}, "normalization must be one of"),
         ],
         errors=[((np.ones((2, 3, 6), "float32"),) * 2, "takes a query alone")],
+        skip={"saved_model": "attention's parts, of which TransformerBlock has it"}
+        if normalization == "softmax_plus"
+        else OTHERS,
+        lengths=(1, 3, 5),
     )
 
 
@@ -57,7 +66,8 @@ def test_cross_attention():
         lambda batch, length: (x(batch, 3), x(batch, length), x(batch, length)),
         padding=hidden,
         errors=[(np.ones((2, 3, 6), "float32"), "takes a query and a key")],
-        skip={"causal": "the keys are another text"},
+        skip=OTHERS | {"causal": "the keys are another text"},
+        lengths=(1, 3, 5),
     )
 
 

@@ -55,16 +55,16 @@ def test_mixed_precision_is_finite_and_the_loss_in_float32(policy, log_var):
     assert keras.backend.standardize_dtype(loss.dtype) == "float32" and np.isfinite(float(loss))
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_every_weight_trains_and_the_loss_has_the_divergence(jit_compile):
+def test_every_weight_trains_and_the_loss_has_the_divergence():
     model = autoencoder(seed=0, kl_weight=0.5)
-    model.compile(keras.optimizers.Adam(1e-2), "mse", jit_compile=jit_compile)
+    eager = keras.backend.backend() == "tensorflow"  # a graph takes longer than a step
+    model.compile(keras.optimizers.Adam(1e-2), "mse", jit_compile=not eager, run_eagerly=eager)
     x, y = data()
     mean = model.get_layer("mean")(x)
     log_var = model.get_layer("log_var")(x)
     mean, log_var = np.asarray(mean, "float64"), np.asarray(log_var, "float64")
     kl = 0.5 * (mean**2 + np.exp(log_var) - 1 - log_var).sum(1).mean()
-    error = np.mean((model.predict(x, verbose=0) - y) ** 2)
+    error = np.mean((np.asarray(model(x)) - y) ** 2)
     assert model.evaluate(x, y, verbose=0) == pytest.approx(error + 0.5 * kl, rel=1e-4)
     before = [np.array(w) for w in model.trainable_weights]
     model.fit(x, y, epochs=1, verbose=0)
@@ -98,6 +98,7 @@ def test_the_annealed_weight_enters_the_compiled_loss():
         def on_train_batch_end(self, batch, logs=None):
             self.seen.append(float(logs["loss"]))
 
+    start = np.array(model.get_layer("sampling").seed_generator.state)
     record = Record()
     anneal = callbacks.AnnealWeight(steps=4)
     model.fit(x, y, epochs=6, shuffle=False, verbose=0, callbacks=[anneal, record])
@@ -105,13 +106,12 @@ def test_the_annealed_weight_enters_the_compiled_loss():
     mean = np.asarray(model.get_layer("mean")(x), "float64")
     log_var = np.asarray(model.get_layer("log_var")(x), "float64")
     kl = 0.5 * (mean**2 + np.exp(log_var) - 1 - log_var).sum(1).mean()
-    # The same model, the same rows with the same noise, without the divergence.
-    again = autoencoder(seed=0, kl_weight=0.0)
-    for old, new in zip(model.trainable_weights, again.trainable_weights):
-        new.assign(old)
-    again.compile(keras.optimizers.SGD(0.0), "mse", jit_compile=True)
+    # The same rows with the same noise, without the divergence.
+    layer = model.get_layer("sampling")
+    layer.seed_generator.state.assign(start)
+    layer.kl_weight.assign(0.0)
     plain = Record()
-    again.fit(x, y, epochs=6, shuffle=False, verbose=0, callbacks=[plain])
+    model.fit(x, y, epochs=6, shuffle=False, verbose=0, callbacks=[plain])
     np.testing.assert_allclose(np.array(record.seen) - plain.seen, weight * kl, rtol=1e-3)
 
 

@@ -185,17 +185,16 @@ def test_c1_its_gradient_is_finite():
     inputs[1][0, 0, :2] = True
     model.fit(inputs, normal(2, 3, 2), verbose=0)
     assert all(np.isfinite(array(w)).all() for w in model.weights)
-    only_empty = [inputs[0][1:], inputs[1][1:]]
+    only_empty = [x[[1, 1]] for x in inputs]  # of the shape that is compiled
     before = [array(w) for w in model.weights]
-    model.fit(only_empty, normal(1, 3, 2), verbose=0)
+    model.fit(only_empty, normal(2, 3, 2), verbose=0)
     changed = [
         w.path for w, old in zip(model.weights, before, strict=True) if (array(w) != old).any()
     ]
     assert [path.split("/")[-2:] for path in changed] == [["output", "bias"]]
 
 
-@pytest.mark.parametrize("jit", [False, True])
-def test_c10_the_future_is_hidden(jit):
+def test_c10_the_future_is_hidden():
     """With dropout or not, scores returned or not, compiled or not."""
     x = normal(1, 4, 2)
     changed = x.copy()
@@ -209,7 +208,7 @@ def test_c10_the_future_is_hidden(jit):
                 results = layer(x, attention_mask=mask, return_weights=scored, training=True)
                 return results if scored else (results,)
 
-            function = compiled(call, jit=jit)
+            function = compiled(call) if scored and dropout else call
             outputs = []
             for inputs in (x, changed):
                 layer.seed_generator.state.assign([3, 0])  # the same draws again
@@ -384,6 +383,8 @@ def test_layer():
             ({"num_key_value_heads": 3}, "must divide num_heads = 4, got 3"),
             ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
         ],
+        skip=dict.fromkeys(("save", "jit", "saved_model"), "a block of it has it"),
+        lengths=(1, 3, 5),
     )
 
 
@@ -392,7 +393,8 @@ def test_a_width_that_the_heads_do_not_divide():
         layers.MultiHeadAttention(num_heads=3)(normal(1, 2, 8))
 
 
-@pytest.mark.parametrize("policy", ["float16", "bfloat16", "mixed_float16", "mixed_bfloat16"])
+# Mixed precision is tried as of every layer.
+@pytest.mark.parametrize("policy", ["float16", "bfloat16"])
 def test_half_precision_is_finite_and_near(policy):
     x = normal(2, 5, 8)
     reference, _ = made(x, num_heads=2, rotary=layers.RotaryEmbedding())

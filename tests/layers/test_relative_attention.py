@@ -145,5 +145,6 @@ def test_block():
         config_errors=[({"norm": "both"}, "norm"), ({"num_heads": 0}, "num_heads")],
         skip=dict.fromkeys(
             ("shapes", "padding", "causal", "fit"), "distances are no batch; the models have it"
-        ),
+        )
+        | dict.fromkeys(("save", "saved_model"), "TransformerBlock has it"),
     )

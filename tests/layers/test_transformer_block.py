@@ -241,6 +241,13 @@ def test_layer(cross):
             ({"norm": "both"}, 'norm is "post" or "pre", got \'both\''),
             ({"norm_type": "batch"}, "norm_type is one of .*'plain_rms'.*, got 'batch'"),
         ],
+        skip={}
+        if cross
+        else dict.fromkeys(
+            ("config", "save", "precision", "jit", "saved_model"),
+            "the block with every option has it",
+        ),
+        lengths=(1, 3, 5),
     )
 
 

@@ -90,13 +90,12 @@ def test_inference_changes_nothing():
         np.testing.assert_array_equal(old, new)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_finds_clusters(jit_compile):
+def test_finds_clusters():
     x, centres, which = clusters()
     inputs = keras.Input((4,))
     quantizer = layers.VectorQuantizer(16, decay=0.5, revive_after=5, seed=0)
     model = keras.Model(inputs, quantizer(inputs))
-    model.compile(keras.optimizers.SGD(0.0), "mse", jit_compile=jit_compile)
+    model.compile(keras.optimizers.SGD(0.0), "mse", jit_compile=True)
     usage = callbacks.CodeUsage()
     history = model.fit(x, x, epochs=10, batch_size=64, verbose=0, callbacks=[usage]).history
     assert history["code_perplexity"][-1] > 4
@@ -124,7 +123,7 @@ def test_dead_codes_move_onto_different_vectors_of_the_batch():
 def test_without_revival_unused_codes_stay():
     codebook = np.array([[0.0, 0.0], [50.0, 50.0]], "float32")
     layer = placed(codebook, revive_after=None)
-    for _ in range(20):
+    for _ in range(6):
         layer(np.ones((4, 2), "float32"), training=True)
     np.testing.assert_array_equal(np.asarray(layer.codebook)[1], codebook[1])
 

@@ -63,21 +63,20 @@ def test_round_trip(tmp_path):
     np.testing.assert_array_equal(loaded(mean, training=True), model(mean, training=True))
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_trains_the_layer_before_it(jit_compile):
+def test_trains_the_layer_before_it():
     # Targets of the mean direction e1: the projection learns to point there.
     inputs = keras.Input((4,))
     x = keras.layers.Dense(8, name="projection")(inputs)
     x = keras.layers.UnitNormalization()(x)
     outputs = layers.VonMisesFisherSampling(32.0, seed=0)(x)
     model = keras.Model(inputs, outputs)
-    model.compile(keras.optimizers.Adam(0.1), "mse", jit_compile=jit_compile)
+    model.compile(keras.optimizers.Adam(0.1), "mse", jit_compile=True)
     x, y = np.ones((64, 4), "float32"), np.eye(1, 8, dtype="float32").repeat(64, axis=0)
     before = model.layers[1].get_weights()[0]
     losses = model.fit(x, y, epochs=8, batch_size=16, verbose=0).history["loss"]
     assert np.all(np.isfinite(losses))
     assert np.abs(model.layers[1].get_weights()[0] - before).max() > 0.1
-    assert model.predict(x, verbose=0)[0, 0] > 0.95
+    assert np.asarray(model(x))[0, 0] > 0.95
 
 
 def test_the_table_is_small_and_not_a_weight():

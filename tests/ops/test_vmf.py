@@ -35,9 +35,10 @@ def exact(dim, kappa):
         return float(ratio), float(log_area - entropy), float(entropy)
 
 
+@functools.cache
 def exact_cdf(dim, kappa):
     """The distribution function of the angle, by integration of its density in float64."""
-    angle = np.linspace(0, np.pi, 400_001)
+    angle = np.linspace(0, np.pi, 100_001)
     log_density = kappa * (np.cos(angle) - 1) + special.xlogy(dim - 2, np.sin(angle))
     density = np.exp(log_density - log_density.max())
     total = integrate.cumulative_simpson(density, x=angle, initial=0)
@@ -66,11 +67,11 @@ def check_angles(angle, dim, kappa):
 
 @pytest.mark.parametrize("dim", DIMS)
 def test_draws_follow_the_exact_distribution(dim):
-    # 1e5 draws: whole vectors where they are small, the angle of the same kind of draw elsewhere.
+    # 1e5 draws: some whole vectors where they are small, the angle of the same draw elsewhere.
     count = 100_000
     for seed, kappa in enumerate(KAPPAS):
         table = vmf.radial_quantiles(dim, kappa)
-        if dim <= 16:
+        if dim <= 16 and kappa in (1, 1e4):
             angle = angle_to_first_axis(vmf.sample(first_axis(count, dim), table, seed=seed))
         else:
             normal = keras.random.normal((count,), seed=seed)
@@ -78,14 +79,14 @@ def test_draws_follow_the_exact_distribution(dim):
         check_angles(angle, dim, kappa)
 
 
-@pytest.mark.parametrize("dim", DIMS)
+@pytest.mark.parametrize("dim", (2, 16, 1024))
 def test_compiled_draws_follow_the_exact_distribution(dim):
     generator = keras.random.SeedGenerator(3)
     mean = np.asarray(vmf.uniform((min(20_000, 2**18 // dim),), dim, seed=4))
     draw = compiled(
         lambda mean, table: vmf.sample(mean, table, seed=generator), variables=[generator.state]
     )
-    for seed, kappa in enumerate(KAPPAS):
+    for seed, kappa in enumerate((0, 32, 1e4)):
         generator.state.assign([seed, 0])
         z = np.asarray(draw(mean, vmf.radial_quantiles(dim, kappa)), "float64")
         assert np.all(np.isfinite(z))
