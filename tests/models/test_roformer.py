@@ -236,8 +236,8 @@ def test_c13_unilm_decodes_a_batch_as_each_alone():
 
 def test_c14_left_padding():
     model = model_of("lm")
-    padded = array(model(np.array([[0, 0, 5, 6, 7]]))["lm_logits"])[0, -1]
-    alone = array(model(np.array([[5, 6, 7]]))["lm_logits"])[0, -1]
+    padded = run(model, {"token_ids": np.array([[0, 0, 5, 6, 7]])})["lm_logits"][0, -1]
+    alone = run(model, {"token_ids": np.array([[5, 6, 7]])})["lm_logits"][0, -1]
     np.testing.assert_allclose(padded, alone, atol=1e-5)
 
 
