@@ -77,8 +77,9 @@ def test_bilstm_crf():
         ],
         pad_values={"token_ids": 0},
         config_errors=[({"hidden_dim": 5}, "must be even"), ({"num_tags": 0}, "num_tags")],
-        skip=BOTH_WAYS,
-        lengths=(1, 3, 4),
+        skip=BOTH_WAYS
+        | {"saved_model": "CRFDecode's and the captioners' have it", "jit": "ops' tests have it"},
+        lengths=(1, 4),
     )
 
 
@@ -102,7 +103,7 @@ def test_lattice_lstm_crf():
         skip=BOTH_WAYS
         | dict.fromkeys(("precision", "jit", "saved_model"), "the layer's own test has it")
         | {"save": "the next test has it", "fit": "the next test has it"},
-        lengths=(1, 3, 4),
+        lengths=(1, 4),
     )
 
 
@@ -117,7 +118,7 @@ def test_transformer_crf():
         errors=[({"token_ids": np.ones((1, 9), "int32")}, "positions for 8 tokens")],
         untrained={"*self_attention/key/bias": "the softmax does not feel it"},
         skip=BOTH_WAYS | dict.fromkeys(("saved_model", "precision", "jit"), "as its encoder's"),
-        lengths=(1, 3, 4),
+        lengths=(1, 4),
     )
     gpt = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
     with pytest.raises(ValueError, match="must be a model of the zoo"):
@@ -129,7 +130,7 @@ def sentences(number):
     texts, spans = [], []
     for _ in range(number):
         text, found = "", []
-        for kind in RANDOM.integers(0, 3, 3):
+        for kind in RANDOM.integers(0, 3, 2):
             part = ["ab", "c" + "e" * int(RANDOM.integers(1, 4)) + "d", "be"][kind]
             if kind < 2:
                 found.append((len(text), len(text) + len(part), "A"))
@@ -140,7 +141,7 @@ def sentences(number):
 
 
 def test_learns_keeps_to_the_rules_and_goes_on_when_loaded(tmp_path):
-    texts, spans = sentences(120)  # the last batch of 32 is not full
+    texts, spans = sentences(72)  # the last batch of 32 is not full
     length = max(map(len, texts))
     ids = np.array([[" abcde".index(c) for c in text.ljust(length)] for text in texts], "int32")
     y = np.zeros(ids.shape, "int32")
@@ -163,6 +164,7 @@ def test_learns_keeps_to_the_rules_and_goes_on_when_loaded(tmp_path):
     before = np.asarray(model(inputs)["tags"])
     losses = model.fit(inputs, y, batch_size=32, epochs=10, verbose=0).history["loss"]
     assert losses[-1] < 0.1 * losses[0]
+    model.run_eagerly = keras.backend.backend() == "tensorflow"  # once: no graph is worth it
     found = model.tag(inputs)
     assert (found == y)[ids > 0].mean() > 0.97 and not found[ids == 0].any()
     for rows in (before, found):
