@@ -103,6 +103,19 @@ def test_a_batch_writes_what_each_writes_alone_and_looks_where_the_whole_looks(n
         np.testing.assert_allclose(drawn, expected[:, 0], atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["sutskever", "local-m"])
+def test_each_beam_has_the_states_of_its_own_text(name):
+    """All hypotheses have the log-probabilities that the whole tells of them."""
+    model, options = make(name), dict(end_id=None, return_scores=True, jit=False)
+    found = model.generate(READ, decoding.Beam(4, 0.0, num_return=4), 4, **options)
+    told = found.token_ids.reshape(8, 4)
+    fed = np.concatenate([np.full((8, 1), model.start_id), told[:, :-1]], axis=1).astype("int32")
+    inputs = {"token_ids": np.repeat(READ, 4, axis=0), "decoder_token_ids": fed}
+    log_probs = np.log(softmax(run(model, inputs)["lm_logits"]))
+    scores = np.take_along_axis(log_probs, told[..., None], axis=2).sum((1, 2))
+    np.testing.assert_allclose(found.scores.ravel(), scores, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", FAMILY)
 def test_what_is_written_later_changes_nothing_before(name):
     """Of two rows that differ in the last token, which changes what is told there."""

@@ -205,6 +205,7 @@ def test_what_is_impossible_has_no_share_and_finite_gradients():
 def test_scores_far_apart(spread, seen):
     parts, mask, tags = drawn(5, scale=spread)
     parts[1][0, 1] = parts[2][1] = crf.FORBIDDEN
+    tags[1, 1:3] = 0, 1  # one of the true paths is impossible
     losses = array(everything(*parts, mask, tags)[0])
 
     def loss(*parts):
