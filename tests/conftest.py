@@ -41,12 +41,27 @@ def pytest_configure(config):
 
         # As of XLA: a graph that runs a few times is not worth optimizing.
         tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+        _make_steps_that_are_traced_once(keras)
     # What the libraries hold stays: going through it for garbage again and again, as Keras does
     # when layers are quantized, would take more time than the tests. So would looking for garbage
     # as often as Python does: tracing a model makes many objects that stay.
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 1000)
+
+
+def _make_steps_that_are_traced_once(keras):
+    """As our models do: a step that makes its optimizer's variables would be traced twice."""
+    make = keras.Model.make_train_function
+
+    def make_train_function(self, force=False):
+        optimizer = getattr(self, "optimizer", None)
+        if self.built and optimizer and not optimizer.built and self.trainable_variables:
+            with self.distribute_strategy.scope():
+                optimizer.build(self.trainable_variables)
+        return make(self, force)
+
+    keras.Model.make_train_function = make_train_function
 
 
 def pytest_collection_modifyitems(items):
