@@ -254,15 +254,15 @@ def by_length(rows):
     return figure
 
 
-def looks(model, symbols):
-    """For each word of SHOWN a row for each phoneme told, a column for each letter."""
-    found = model.generate(symbols.read(SHOWN, 16), max_new_tokens=16, return_attention=True)
+def looks(model, symbols, shown):
+    """For each word shown a row for each phoneme told, a column for each letter."""
+    found = model.generate(symbols.read(shown, 16), max_new_tokens=16, return_attention=True)
     weights = found.attention["cross_attention"].mean(axis=(1, 2))  # of layers and heads
     figures = {}
     for i, told in enumerate(symbols.phonemes_of(found.token_ids)):
-        rows, columns = [*told, "end"][:16], [*SHOWN[i], "end"]
+        rows, columns = [*told, "end"][:16], [*shown[i], "end"]
         part = weights[i, : len(rows), : len(columns)]
-        figures[SHOWN[i]] = attention_map(part, rows, columns, model.name)
+        figures[shown[i]] = attention_map(part, rows, columns, model.name)
     return figures
 
 
@@ -327,7 +327,8 @@ def run(options):
         report["models"][name] = row
         print(f"phoneme errors {row['error']:.2%}, words wrong {row['words wrong']:.2%}")
         if model._attention is not None:
-            for word, figure in looks(model, symbols).items():
+            shown = SHOWN[:1] if options.small else SHOWN
+            for word, figure in looks(model, symbols, shown).items():
                 pictures[f"{name}-{word}.png"] = figure
         model.save(options.output / f"{name}.keras")
         write_whole(options.output / "report.json", report)

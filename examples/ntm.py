@@ -57,7 +57,7 @@ DEFAULTS = dict(
     seed=0,
 )
 SMALL = dict(
-    steps=40, batch_size=16, num_bits=2, units=8, num_slots=8, slot_dim=4, tests=50, memory_steps=20
+    steps=8, batch_size=8, num_bits=2, units=8, num_slots=8, slot_dim=4, tests=20, memory_steps=4
 )
 SETTINGS = [
     ("steps", int, "of training, each model"),
@@ -133,7 +133,7 @@ def train(model, task, sizes, steps, settings):
     """Trains for so many steps, on shorter sequences first: the curve of the loss, seconds."""
     optimizer = keras.optimizers.Adam(settings.learning_rate, global_clipnorm=1.0)
     if isinstance(model, NeuralTuringMachine):
-        model.compile(optimizer)
+        model.compile(optimizer, jit_compile=False if settings.small else "auto")
     else:
         # The same loss, but for a factor that Adam does not see: the mean is over padding too.
         loss = keras.losses.BinaryCrossentropy(from_logits=True)
@@ -141,7 +141,7 @@ def train(model, task, sizes, steps, settings):
     random, began = np.random.default_rng(settings.seed + 1), time.monotonic()
     losses = Losses(max(1, steps // 60))
     schedule = WarmupCosine(settings.learning_rate, steps, min(100, steps // 10))
-    for share, part in STAGES:
+    for share, part in STAGES[-1:] if settings.small else STAGES:
         most = max(sizes[0], round(share * sizes[1]))
         count = max(1, round(part * steps))
         batches = Batches(task, (sizes[0], most), settings, count, random)
