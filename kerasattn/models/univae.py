@@ -75,11 +75,11 @@ class UniVAE(UniVAEHalves, LatentText, BaseModel):
 
     Example:
     >>> from kerasattn.models import UniVAE
-    >>> model = UniVAE(30, num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=32,
-    ...                num_latent_layers=1, latent_dim=4, max_length=8)
+    >>> model = UniVAE(30, num_layers=3, num_heads=2, hidden_dim=16, intermediate_dim=32,
+    ...                num_latent_layers=2, latent_dim=4, max_length=8)
     >>> latents = model.encode([[2, 7, 8, 3, 0]])
     >>> latents.shape, model.generate(latents, jit=False).shape
-    ((1, 1, 4), (1, 8))
+    ((1, 2, 4), (1, 8))
 
     Source: Su Jianlin, "UniVAE: a Transformer-based single-model, multi-scale VAE", 2021,
     https://kexue.fm/archives/8475.

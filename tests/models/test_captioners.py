@@ -45,7 +45,7 @@ def told_step_by_step(model, given):
 
 
 @pytest.mark.parametrize("shown", ["once", "every_step"])
-def test_show_and_tell(shown):
+def test_model_show_and_tell(shown):
     alike = dict.fromkeys(("config", "errors", "shapes"), "those of a picture shown once")
     check_model(
         models.ShowAndTell,
@@ -69,7 +69,7 @@ def test_show_and_tell(shown):
 
 
 @pytest.mark.parametrize("attention", ["soft", "reinforce"])
-def test_show_attend_tell(attention):
+def test_model_show_attend_tell(attention):
     twin = ("config", "padding", "causal", "errors", "save", "saved_model")
     check_model(
         models.ShowAttendTell,

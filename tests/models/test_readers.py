@@ -27,7 +27,7 @@ def classes(batch, length):
 
 
 @pytest.mark.parametrize("pooling", ["attention", "last"])
-def test_rnn_classifier(pooling):
+def test_model_rnn_classifier(pooling):
     check_model(
         models.RNNClassifier,
         dict(num_classes=3, pooling=pooling, attention_dim=3, **SIZES),
@@ -43,7 +43,7 @@ def test_rnn_classifier(pooling):
     )
 
 
-def test_han():
+def test_model_han():
     check_model(
         models.HAN,
         dict(num_classes=3, attention_dim=3, **SIZES),
@@ -65,7 +65,7 @@ def test_han():
         np.testing.assert_allclose(told[name], same[name], atol=1e-6)
 
 
-def test_rnn_reader():
+def test_model_rnn_reader():
     check_model(
         models.RNNReader,
         dict(num_classes=3, **SIZES),
@@ -77,7 +77,7 @@ def test_rnn_reader():
     )
 
 
-def test_aoa_reader():
+def test_model_aoa_reader():
     check_model(
         models.AoAReader,
         SIZES,
@@ -111,7 +111,7 @@ def characters(batch, length):
     }
 
 
-def test_bidaf():
+def test_model_bidaf():
     check_model(
         models.BiDAF,
         dict(

@@ -46,7 +46,6 @@ def test_what_every_model_passes():
             "causal": "reads both ways",
             "decoding": "has no step function",
             "jit": "BERT, of the same parts, is compiled",
-            "saved_model": "BERT, of the same parts, is exported",
             "save": "BERT, of the same parts, is saved",
             "precision": "BERT, of the same parts, has it",
             "errors": "BERT refuses what it refuses",

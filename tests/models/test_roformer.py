@@ -353,7 +353,6 @@ def test_what_every_model_passes():
         skip={
             "decoding": "has no step function",
             "jit": "BERT, of the same parts but positions, is compiled",
-            "saved_model": "BERT, of the same parts but positions, is exported",
             "precision": "test_c27_half_precision_stays_finite",
         },
     )

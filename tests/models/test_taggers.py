@@ -56,7 +56,7 @@ def transformer(dtype=None, **options):
     return models.TransformerCRF(bert, dtype=dtype, **options)
 
 
-def test_bilstm_crf():
+def test_model_bilstm_crf():
     check_model(
         models.BiLSTMCRF,
         dict(
@@ -83,7 +83,7 @@ def test_bilstm_crf():
     )
 
 
-def test_lattice_lstm_crf():
+def test_model_lattice_lstm_crf():
     check_model(
         models.LatticeLSTMCRF,
         dict(
@@ -107,7 +107,7 @@ def test_lattice_lstm_crf():
     )
 
 
-def test_transformer_crf():
+def test_model_transformer_crf():
     check_model(
         transformer,
         dict(num_tags=5, dropout=0.0),

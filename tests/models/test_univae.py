@@ -746,7 +746,6 @@ def test_model():
     skip = {
         "causal": "what is read reaches all that is written, through the latents",
         "jit": "compiled training and generation are compared with plain ones above",
-        "saved_model": "test_latent_text exports both halves",
     }
     if EAGER:
         skip["save"] = "test_strings saves one with a tokenizer, and loads it in a new process"
