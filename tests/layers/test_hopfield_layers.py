@@ -139,11 +139,16 @@ def test_modern_hopfield_of_learned_patterns():
 
 def test_many_more_patterns_than_dimensions_are_found():
     """At a large beta; the mean of all of them at a small one."""
-    patterns = RANDOM.choice([-1.0, 1.0], (1, 2000, 32)).astype("float32")
-    noisy = patterns[:, :200] * np.where(RANDOM.random((1, 200, 32)) < 0.1, -1, 1)
+    random = np.random.default_rng(2)
+    patterns = random.choice([-1.0, 1.0], (1, 2000, 32)).astype("float32")
+    noisy = patterns[:, :200] * np.where(random.random((1, 200, 32)) < 0.1, -1, 1)
     found = layers.ModernHopfield(beta=4.0)(noisy.astype("float32"), patterns)
-    right = (np.sign(array(found)) == patterns[:, :200]).all(-1).mean()
-    nearest = np.argmax(noisy[0] @ patterns[0].T, -1) == np.arange(200)
-    assert right > 0.85 and abs(right - nearest.mean()) < 0.05
+    right = (np.sign(array(found)) == patterns[:, :200]).all(-1)[0]
+    products = noisy[0] @ patterns[0].T
+    own = np.diag(products).copy()
+    products[np.arange(200), np.arange(200)] = -np.inf
+    # Where another is as near, the mean of both is found.
+    assert right.mean() > 0.8
+    np.testing.assert_array_equal(right, own > products.max(axis=-1))
     mean = layers.ModernHopfield(beta=1e-4)(noisy.astype("float32"), patterns)
     np.testing.assert_allclose(array(mean)[0, 0], patterns[0].mean(0), atol=0.01)

@@ -89,3 +89,10 @@ def test_a_batch_writes_what_each_writes_alone():
     for row in range(3):  # three times, as many rows as before
         alone = model.generate(np.stack([read[row, : (read[row] != 0).sum()]] * 3), **options)
         np.testing.assert_array_equal(alone, together[[row] * 3])
+    # Alone, a text is padded too, to as many tokens as all: here it is not.
+    written = model.generate(read, **{**options, "strategy": decoding.Greedy()})
+    for ids, row in zip(read, written, strict=True):
+        row = row[: list(row).index(1) + 1] if 1 in row else row
+        inputs = {"token_ids": ids[None, ids != 0], "decoder_token_ids": [[0, *row[:-1]]]}
+        whole = np.array(model(inputs)["lm_logits"])[0]
+        np.testing.assert_array_equal(row, whole.argmax(axis=-1))

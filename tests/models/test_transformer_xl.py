@@ -55,7 +55,8 @@ def test_segments_are_one_text():
 
 
 def test_a_batch_writes_what_each_writes_alone():
-    model = TransformerXL(**{**SIZES, "num_layers": 1}, pad_id=0, start_id=3, end_id=1)
+    sizes = {**SIZES, "num_layers": 1, "memory_length": 16}
+    model = TransformerXL(**sizes, pad_id=0, start_id=3, end_id=1)
     prompts = [[5, 6, 7, 8], [9], [], [4, 2]]
     padded = np.zeros((4, 6), "int32")
     for row, prompt in enumerate(prompts):
@@ -65,6 +66,12 @@ def test_a_batch_writes_what_each_writes_alone():
     for row, prompt in enumerate(prompts):  # four times, as many rows as before
         alone = model.generate(np.array([prompt] * 4, "int32"), **options)
         np.testing.assert_array_equal(alone, together[[row] * 4])
+    # Alone, a prompt is padded too, to as many tokens as all: here it is not.
+    written = model.generate(padded, **{**options, "strategy": decoding.Greedy()})
+    for prompt, row in zip(prompts[:2], written, strict=False):
+        row = row[: list(row).index(1) + 1] if 1 in row else row
+        whole = array(model(np.array([[*prompt, *row[:-1]]]))["lm_logits"])[0, len(prompt) - 1 :]
+        np.testing.assert_array_equal(row, whole.argmax(axis=-1))
 
 
 @pytest.mark.parametrize(
