@@ -122,8 +122,8 @@ def train_memory_network(vocabulary, hops, training, settings):
         options = dict(batch_size=settings.batch_size, verbose=0)
         model.fit(x, answers, epochs=settings.epochs, callbacks=[Schedule(settings)], **options)
         loss = model.evaluate(x, answers, batch_size=1000, verbose=0)[0]
-        if loss < lowest:
-            best, lowest = model, loss
+        if best is None or loss < lowest:  # the loss may be no number
+            best, lowest = model, min(lowest, loss)
     return best
 
 
@@ -192,6 +192,11 @@ def run(settings):
     least = {**dict.fromkeys(DEFAULTS, 1), "linear_epochs": 0, "seed": 0}
     least.pop("learning_rate")
     check_numbers(vars(settings), least, dict(learning_rate=0))
+    if settings.linear_epochs >= settings.epochs:
+        raise ValueError(
+            f"--linear-epochs must be fewer than --epochs, got {settings.linear_epochs} and "
+            f"{settings.epochs}: the softmax comes in behind them."
+        )
     check_installed(["matplotlib"], "examples")
     check_writable(settings.output)
     report, figures = {}, {}
@@ -210,7 +215,8 @@ def run(settings):
             name = f"{hops} hop{'s' if hops > 1 else ''}"
             errors[name] = error(model, *test)
             print(f"task {task}, {name}: {errors[name]:.1%} wrong", flush=True)
-        figures[f"hops-of-task-{task}.png"] = picture(model, test[0], parts[1], row=2)
+        row = min(2, len(parts[1]) - 1)
+        figures[f"hops-of-task-{task}.png"] = picture(model, test[0], parts[1], row)
         sentences = float(np.mean([len(q.sentences) for q in parts[1]]))
         seconds = time.monotonic() - began
         report[str(task)] = {"sentences": sentences, "errors": errors, "seconds": seconds}

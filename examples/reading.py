@@ -197,7 +197,8 @@ def spans(options):
         for i, number in enumerate((options.examples // 4, max(5, options.examples // 32)))
     ]
     read = [[read_question(question) for question in side] for side in sides]
-    words = data.Vocabulary.build([[*c, *q] for c, q, _ in read[0]], min_count=5)
+    lower = lambda texts: [[word.lower() for word in text] for text in texts]
+    words = data.Vocabulary.build(lower([*c, *q] for c, q, _ in read[0]), min_count=5)
     letters = data.Vocabulary.build([word for c, q, _ in read[0] for word in (*c, *q)])
     encoded = []
     for side in read:
@@ -206,8 +207,8 @@ def spans(options):
             texts, letters, word_length=WORD_CHARACTERS
         )
         inputs = {
-            "token_ids": words.encode([[w.lower() for w in text] for text in contexts]),
-            "query_ids": words.encode([[w.lower() for w in text] for text in queries]),
+            "token_ids": words.encode(lower(contexts)),
+            "query_ids": words.encode(lower(queries)),
             "character_ids": character_ids(contexts),
             "query_character_ids": character_ids(queries),
         }

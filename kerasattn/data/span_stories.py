@@ -35,8 +35,8 @@ def span_stories(number, sentences=5, questions=4, seed=0):
     """Chronicles and questions, in the format of SQuAD, for `data.read_squad`.
 
     Each sentence tells a deed: who, of which work, did what, where and when. Names and places are
-    made of two syllables. A word that a question
-    goes by is that of one deed; several deeds may have the same verb, work or thing.
+    made of two syllables. What a question goes by is true of one deed alone; several deeds may have
+    the same verb, work or thing.
 
     Args:
         number: int, of chronicles.
@@ -47,12 +47,20 @@ def span_stories(number, sentences=5, questions=4, seed=0):
     Returns:
         dict, {"version": ..., "data": [{"title": ..., "paragraphs": [...]}]}.
 
+    Raises:
+        ValueError: for negative numbers, or chronicles without a deed.
+
     Example:
     >>> from kerasattn.data import read_squad, span_stories
     >>> asked = read_squad(span_stories(2, sentences=3, questions=4))
     >>> len(asked), all(text in one.context for one in asked for text, _ in one.answers)
     (8, True)
     """
+    if min(number, questions) < 0 or sentences < 1:
+        raise ValueError(
+            "number and questions must be at least 0, sentences at least 1, got "
+            f"{number}, {questions} and {sentences}."
+        )
     random = np.random.default_rng(seed)
     paragraphs = []
     for number_here in range(number):

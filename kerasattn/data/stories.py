@@ -140,7 +140,8 @@ def story_arrays(questions, vocabulary, max_sentences=50, num_words=None):
         (number, num_words), 0 where nothing is; and answers int32 (number,).
 
     Raises:
-        ValueError: for no questions, words that the vocabulary has not, or more than num_words.
+        ValueError: for no questions, words that the vocabulary has not, or has in the place of the
+            padding, or more than num_words.
 
     Example:
     >>> from kerasattn.data import StoryQuestion, story_arrays
@@ -157,10 +158,12 @@ def story_arrays(questions, vocabulary, max_sentences=50, num_words=None):
     kept = [question.sentences[-max_sentences:] for question in questions]
     texts = [*(s for sentences in kept for s in sentences), *(q.question for q in questions)]
     longest = max(map(len, texts))
-    unknown = {word for text in texts for word in text} | {q.answer for q in questions}
-    unknown -= ids.keys()
+    words = {word for text in texts for word in text} | {q.answer for q in questions}
+    unknown = words - ids.keys()
     if unknown:
         raise ValueError(f"The vocabulary does not have {sorted(unknown)[:5]}.")
+    if vocabulary[0] in words:
+        raise ValueError(f"The first of the vocabulary is the padding, got {vocabulary[0]!r}.")
     num_words = longest if num_words is None else num_words
     if longest > num_words:
         raise ValueError(f"A sentence has {longest} words, there is room for {num_words}.")

@@ -57,6 +57,7 @@ class AttentionPooling(keras.layers.Layer):
         self.vector = self.add_weight((self.units, 1), initializer, name="vector")
 
     def call(self, x, padding_mask=None, return_weights=False, mask=None):
+        x = ops.cast(x, self.compute_dtype)  # integers have no room for weights
         scores = ops.matmul(self.projection(x), self.vector)[..., 0]  # (..., length)
         if padding_mask is not None:
             padding_mask = check_padding_mask(padding_mask, x)

@@ -63,14 +63,15 @@ class BidirectionalAssociativeMemory(keras.layers.Layer):
         Raises:
             ValueError: for others.
         """
-        shapes = [keras.ops.convert_to_numpy(x).shape for x in (patterns, others)]
+        units, other_units = self.kernel.shape if self.built else (None, None)
+        patterns = hopfield.check_patterns("patterns", patterns, units)
+        others = hopfield.check_patterns("others", others, other_units)
+        if len(patterns) != len(others):
+            raise ValueError(
+                f"Pairs need as many patterns as others, got {len(patterns)} and {len(others)}."
+            )
         if not self.built:
-            self.build(*shapes)
-            self.built = True
-        if shapes[0][0] != shapes[1][0]:
-            raise ValueError(f"Pairs need as many patterns as others, got {shapes}.")
-        patterns = hopfield.check_patterns("patterns", patterns, self.kernel.shape[0])
-        others = hopfield.check_patterns("others", others, self.kernel.shape[1])
+            self.build(patterns.shape, others.shape)
         self.kernel.assign_add(hopfield.hebbian(patterns, others))
 
     def call(self, states, others):

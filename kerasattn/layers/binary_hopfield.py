@@ -68,10 +68,10 @@ class BinaryHopfield(keras.layers.Layer):
         Raises:
             ValueError: for others.
         """
+        units = self.kernel.shape[0] if self.built else None
+        patterns = hopfield.check_patterns("patterns", patterns, units)
         if not self.built:
-            self.build((None, keras.ops.convert_to_numpy(patterns).shape[-1]))
-            self.built = True
-        patterns = hopfield.check_patterns("patterns", patterns, self.kernel.shape[0])
+            self.build(patterns.shape)
         self.kernel.assign_add(hopfield.hebbian(patterns))
 
     def sweep(self, states, order=None):

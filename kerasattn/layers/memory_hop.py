@@ -55,6 +55,7 @@ class MemoryHop(keras.layers.Layer):
         )
 
     def call(self, question, keys, values, attention_mask=None):
+        values = ops.cast(values, self.compute_dtype)  # which integers have no room for
         mask = None if attention_mask is None else attention_mask[:, None]
         scores = dot(question[:, None], keys)  # (batch, 1, slots)
         weights = masked_softmax(scores, mask)
@@ -64,7 +65,7 @@ class MemoryHop(keras.layers.Layer):
         return found[:, 0], weights[:, 0]
 
     def compute_output_spec(self, question, keys, values, attention_mask=None):
-        found = keras.KerasTensor((values.shape[0], values.shape[-1]), values.dtype)
+        found = keras.KerasTensor((values.shape[0], values.shape[-1]), self.compute_dtype)
         return found, keras.KerasTensor(keys.shape[:2], "float32")
 
     def get_config(self):

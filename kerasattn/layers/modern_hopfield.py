@@ -76,8 +76,9 @@ class ModernHopfield(keras.layers.Layer):
             self.patterns = self.add_weight(shape, self.patterns_initializer, name="patterns")
 
     def call(self, queries, patterns=None, attention_mask=None, return_weights=False):
-        if patterns is None:
-            patterns = keras.ops.cast(self.patterns, queries.dtype)[None]
+        patterns = self.patterns[None] if patterns is None else patterns
+        # Signs may come as integers, in which weights would be 0.
+        queries, patterns = (keras.ops.cast(x, self.compute_dtype) for x in (queries, patterns))
         beta = queries.shape[-1] ** -0.5 if self.beta is None else self.beta
         found = hopfield.retrieve(queries, patterns, beta, self.num_steps, attention_mask)
         return found if return_weights else found[0]

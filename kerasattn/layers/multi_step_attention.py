@@ -30,7 +30,8 @@ class MultiStepAttention(keras.layers.Layer):
         (batch, query, key) float32. Where embedding_dim is not dim, a second projection leads back.
 
     Raises:
-        ValueError: for widths that do not go together, or a mask of another dtype or shape.
+        ValueError: for other ranks, widths that do not go together, or a mask of another dtype or
+            shape.
 
     Example:
     >>> import numpy as np
@@ -50,8 +51,13 @@ class MultiStepAttention(keras.layers.Layer):
 
     def build(self, query_shape, target_shape, value_shape=None, source_shape=None):
         dim, embedding_dim = query_shape[-1], target_shape[-1]
-        for name, shape in (("value", value_shape), ("source", source_shape)):
-            if shape is not None and shape[-1] != embedding_dim:
+        shapes = dict(query=query_shape, target=target_shape)
+        read = {k: x for k, x in dict(value=value_shape, source=source_shape).items() if x}
+        for name, shape in (shapes | read).items():
+            if len(shape) != 3:
+                raise ValueError(f"{name} must be (batch, length, dim), got {tuple(shape)}.")
+        for name, shape in read.items():
+            if shape[-1] != embedding_dim:
                 raise ValueError(
                     f"{name} must be as wide as target, {embedding_dim}, got {tuple(shape)}."
                 )

@@ -53,6 +53,8 @@ class AoAReader(Reader, BaseModel):
     Source: https://arxiv.org/abs/1607.04423 (Cui et al. 2017), section 3.
     """
 
+    _recurrent = True
+
     def __init__(
         self,
         vocabulary_size,
@@ -119,7 +121,7 @@ class AoAReader(Reader, BaseModel):
         """
         if self._compile_loss is not None:
             return super().compute_loss(x, y, y_pred, sample_weight, training)
-        if y is None:
+        if y is None or len(y.shape) != 1:
             raise ValueError(f"{self.name} needs y, int (batch,), the missing tokens.")
         token_ids, weights = self._check_inputs(x)["token_ids"], y_pred["attention_weights"]
         sought = ops.cast(y, "int32")[:, None]

@@ -32,13 +32,15 @@ class BaseModel(Pretrained, keras.Model):
     its own.
 
     Raises:
-        ValueError: for unknown keys, ids that are not integers, out of range or of another rank.
+        ValueError: for unknown keys, ids that are not integers, out of range or of another rank; of
+            recurrent models for rows without a token.
     """
 
     _config = None
     _id_ranges = {}
     _hidden = ()
     _xla_on_cpu = True  # whether jit_compile="auto" is XLA there
+    _recurrent = False  # whether it reads step by step, so that there must be a first one
 
     def _keep(self, config, policy, hidden, **parts):
         """Sets the above, and what models that write ask for besides.
@@ -84,6 +86,11 @@ class BaseModel(Pretrained, keras.Model):
                 value = as_numpy(value)
             if value is not None:
                 _check_input(key, value, spec, self._id_ranges.get(key))
+                if self._recurrent and 0 in tuple(value.shape)[1:]:
+                    raise ValueError(
+                        f"{self.name} reads step by step: {key} takes at least one step, got the "
+                        f"shape {_shape(value.shape)}."
+                    )
             checked[key] = value
         if any(map(ops.is_tensor, checked.values())):  # Keras takes no mixture with arrays
             for key, value in checked.items():

@@ -4,7 +4,7 @@ from keras import ops
 
 from kerasattn import layers
 from kerasattn.models.base import BaseModel
-from kerasattn.models.classifier import both_ways
+from kerasattn.models.classifier import both_ways, row_weights
 from kerasattn.models.reader import Reader, reader_inputs
 from kerasattn.models.settings import check_settings
 from kerasattn.ops import seeds, spans
@@ -57,6 +57,8 @@ class BiDAF(Reader, BaseModel):
 
     Source: https://arxiv.org/abs/1611.01603 (Seo et al. 2017), section 2.
     """
+
+    _recurrent = True
 
     def __init__(
         self,
@@ -162,7 +164,7 @@ class BiDAF(Reader, BaseModel):
         """
         if self._compile_loss is not None:
             return super().compute_loss(x, y, y_pred, sample_weight, training)
-        if y is None or len(y.shape) != 2:
+        if y is None or len(y.shape) != 2 or y.shape[1] not in (None, 2):
             raise ValueError(f"{self.name} needs y, int (batch, 2): first and last words.")
         loss = label_loss(y[:, 0], y_pred["start_logits"], sample_weight)
         return loss + label_loss(y[:, 1], y_pred["end_logits"], sample_weight) + sum(self.losses)
@@ -172,7 +174,7 @@ class BiDAF(Reader, BaseModel):
         if self._compile_loss is None:
             found = ops.stack(spans.best(y_pred["start_logits"], y_pred["end_logits"])[:2], axis=1)
             same = ops.all(ops.equal(found, ops.cast(y, found.dtype)), axis=1)
-            self._exact.update_state(same, sample_weight)
+            self._exact.update_state(same, row_weights(y[:, 0], sample_weight))
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def answer(self, inputs, max_tokens=None, batch_size=32):

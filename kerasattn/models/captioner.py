@@ -20,6 +20,7 @@ class Captioner(Steps, BaseModel):
     """
 
     _xla_on_cpu = False  # the gradient of convolutions takes it longer
+    _recurrent = True
 
     def _check_inputs(self, inputs):
         checked = super()._check_inputs(inputs)

@@ -9,6 +9,8 @@ from kerasattn.training.losses import label_loss
 class Classifier:
     """Of a `BaseModel` with `class_logits`: the cross-entropy of labels, and their accuracy."""
 
+    _logits = "class_logits"  # the output that tells
+
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """The mean cross-entropy in nats, unless `compile` was given a loss.
 
@@ -23,13 +25,14 @@ class Classifier:
             return super().compute_loss(x, y, y_pred, sample_weight, training)
         if y is None:
             raise ValueError(f"{self.name} needs labels y, int (batch,).")
-        return label_loss(y, y_pred["class_logits"], sample_weight) + sum(self.losses)
+        return label_loss(y, y_pred[self._logits], sample_weight) + sum(self.losses)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         """Those of `compile`, and the accuracy."""
         if self._compile_loss is None:
-            best = ops.argmax(y_pred["class_logits"], axis=-1)
-            self._accuracy.update_state(ops.equal(best, ops.cast(y, best.dtype)), sample_weight)
+            best = ops.argmax(y_pred[self._logits], axis=-1)
+            right = ops.equal(best, ops.cast(y, best.dtype))
+            self._accuracy.update_state(right, row_weights(y, sample_weight))
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def _keep_classes(self, config, policy, hidden):
@@ -37,6 +40,20 @@ class Classifier:
         self._config = {**config, "dtype": policy.name}
         self._hidden = hidden
         self._accuracy = keras.metrics.Mean(name="accuracy")
+
+
+def row_weights(y, sample_weight=None):
+    """Weights of rows by int labels (batch,), for metrics: 0 where they are -100.
+
+    Args:
+        y: int (batch,).
+        sample_weight: (batch,), what they are otherwise; None for 1.
+
+    Shapes:
+        -> float32 (batch,).
+    """
+    weights = ops.cast(ops.not_equal(y, -100), "float32")
+    return weights if sample_weight is None else weights * ops.cast(sample_weight, "float32")
 
 
 def both_ways(kind, units, policy, name):

@@ -34,13 +34,14 @@ class EncoderDecoder(Steps, BaseModel):
             logits (None without a head).
         self.vocabulary_size: int;
         self.max_positions: int, the rows of its position tables, or None for no limit;
+        self.max_source_length: int, the longest text that is read, or None for those positions;
         self.pad_id, self.start_id, self.end_id: int; end_id may be several or None.
 
     The step interface of `kerasattn.decoding` is `initial_state`, `hidden_step`, `reorder` and what
     `Steps` makes of them.
     """
 
-    max_positions = None
+    max_positions = max_source_length = None
     label_smoothing = 0.0  # of the loss
     _attention = (
         None  # a dict of lists of symbolic weights (batch, heads, query, key), layer by layer
@@ -53,9 +54,14 @@ class EncoderDecoder(Steps, BaseModel):
                 f"{self.name} needs decoder_token_ids beside token_ids; of labels, shift_right("
                 "labels)."
             )
-        for name in ("token_ids", "decoder_token_ids"):
-            check_length(name, checked[name], self.max_positions)
+        check_length("token_ids", checked["token_ids"], self._most_read())
+        check_length("decoder_token_ids", checked["decoder_token_ids"], self.max_positions)
         return checked
+
+    def _most_read(self):
+        """The most tokens of a text that is read, or None."""
+        most = self.max_source_length
+        return self.max_positions if most is None else most
 
     # === Loss ===
     def shift_right(self, labels):
@@ -146,7 +152,7 @@ class EncoderDecoder(Steps, BaseModel):
         token_ids, real = read_ids("token_ids", token_ids, padding_mask, self)
         self.check_writes(token_ids.shape[1], strategy, max_new_tokens)
         length = token_ids.shape[1]
-        width = min(to_bucket(max(length, 1)), self.max_positions or np.inf)
+        width = min(to_bucket(max(length, 1)), self._most_read() or np.inf)
         more = ((0, 0), (0, int(width) - length))
         inputs, start_ids = self.writing_inputs(np.pad(token_ids, more), np.pad(real, more))
         options = {"start_ids": start_ids, **options}
@@ -167,7 +173,7 @@ class EncoderDecoder(Steps, BaseModel):
         """
         if self._parts.finish is None:
             raise ValueError(f"{self.name} has no head to write with: build it with_head=True.")
-        check_count("token_ids", num_read, self.max_positions)
+        check_count("token_ids", num_read, self._most_read())
         fed = fed_tokens(strategy, max_new_tokens) + 1
         if self.max_positions is not None and fed > self.max_positions:
             raise ValueError(

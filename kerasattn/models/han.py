@@ -50,6 +50,8 @@ class HAN(Classifier, BaseModel):
     Source: Yang et al. 2016, https://aclanthology.org/N16-1174.
     """
 
+    _recurrent = True
+
     def __init__(
         self,
         vocabulary_size,

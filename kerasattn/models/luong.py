@@ -37,8 +37,8 @@ class Luong(RecurrentEncoderDecoder):
         twice as wide with the readout "plain".
 
     Raises:
-        ValueError: for another attention or readout, numbers that no model can be built of, or bad
-            inputs.
+        ValueError: for another attention or readout, numbers that no model can be built of, texts
+            longer than max_source_length, or bad inputs.
 
     Example:
     >>> from kerasattn.models import Luong
@@ -126,3 +126,4 @@ class Luong(RecurrentEncoderDecoder):
             return ops.concatenate([told["context"], told["hidden"]], axis=-1)
 
         self._assemble(config, make.policy, read, embed, decoder, tell, head, name)
+        self.max_source_length = max_source_length

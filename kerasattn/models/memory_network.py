@@ -3,6 +3,7 @@ from keras import ops
 
 from kerasattn import layers
 from kerasattn.models.base import BaseModel
+from kerasattn.models.classifier import Classifier
 from kerasattn.models.settings import check_settings
 from kerasattn.ops import seeds
 
@@ -10,7 +11,7 @@ TYINGS = ("adjacent", "layerwise")
 
 
 @keras.saving.register_keras_serializable(package="kerasattn")
-class MemoryNetwork(BaseModel):
+class MemoryNetwork(Classifier, BaseModel):
     """An end-to-end memory network: a question looks into a story several times, then is answered.
 
     Args:
@@ -54,6 +55,8 @@ class MemoryNetwork(BaseModel):
 
     Source: https://arxiv.org/abs/1503.08895 (Sukhbaatar et al. 2015).
     """
+
+    _logits = "answer_logits"
 
     def __init__(
         self,
@@ -152,40 +155,9 @@ class MemoryNetwork(BaseModel):
         super().__init__(inputs, outputs, name=name)
 
         # === Config ===
-        self._config = {**config, "dtype": policy.name}
+        self._keep_classes(config, policy, states)
         self._id_ranges = dict.fromkeys(inputs, vocabulary_size)
-        self._hidden = states
-        self._accuracy = keras.metrics.Mean(name="accuracy")
 
     def set_linear(self, linear):
         """Takes the softmax out of all hops, or puts it in; a compiled training goes on with it."""
         self.get_layer("hop").is_linear.assign(float(linear))
-
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """The cross-entropy of the answers, unless `compile` was given a loss.
-
-        Args:
-            x: dict of the inputs.
-            y: int (batch,), ids of the answers.
-            y_pred: dict of the outputs.
-            sample_weight: (batch,), weights of questions.
-            training: bool.
-        """
-        if self._compile_loss is not None:
-            return super().compute_loss(x, y, y_pred, sample_weight, training)
-        if y is None:
-            raise ValueError(f"{self.name} needs answers y, (batch,) of integers.")
-        loss = ops.sparse_categorical_crossentropy(y, y_pred["answer_logits"], from_logits=True)
-        if sample_weight is None:
-            return ops.mean(loss) + sum(self.losses)
-        weight = ops.cast(sample_weight, "float32")
-        total = ops.sum(loss * weight) / ops.maximum(ops.sum(weight), 1e-7)
-        return total + sum(self.losses)
-
-    def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        """Those of `compile`, and the accuracy."""
-        if self._compile_loss is None:
-            best = ops.argmax(y_pred["answer_logits"], axis=-1)
-            right = ops.equal(ops.cast(y, best.dtype), best)
-            self._accuracy.update_state(right, sample_weight)
-        return super().compute_metrics(x, y, y_pred, sample_weight)

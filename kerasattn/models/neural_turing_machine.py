@@ -8,6 +8,7 @@ from kerasattn import layers
 from kerasattn.models.base import BaseModel
 from kerasattn.models.settings import check_settings
 from kerasattn.ops.compiled import compiled
+from kerasattn.training.losses import token_weights, weighted_mean
 
 
 @keras.saving.register_keras_serializable(package="kerasattn")
@@ -48,6 +49,7 @@ class NeuralTuringMachine(BaseModel):
     """
 
     _xla_on_cpu = False  # the gradient of a loop with so many states takes it long to compile
+    _recurrent = True
 
     def __init__(
         self,
@@ -106,7 +108,8 @@ class NeuralTuringMachine(BaseModel):
             x: dict of the inputs.
             y: (batch, length, output_dim) of 0 and 1.
             y_pred: dict of the outputs.
-            sample_weight: (batch, length), how much each step counts; None for all alike.
+            sample_weight: (batch, length), how much each step counts, or (batch,), each sequence;
+                None for all alike.
             training: bool.
         """
         if self._compile_loss is not None:
@@ -118,9 +121,7 @@ class NeuralTuringMachine(BaseModel):
         losses = ops.mean(losses, axis=-1)  # (batch, length)
         if sample_weight is None:
             return ops.mean(losses) + sum(self.losses)
-        counts = ops.cast(sample_weight, "float32")
-        total = ops.sum(losses * counts) / ops.maximum(ops.sum(counts), 1e-7)
-        return total + sum(self.losses)
+        return weighted_mean(losses, token_weights(sample_weight, losses)) + sum(self.losses)
 
     def trace(self, sequences):
         """What happens at each step: the memory, and where the heads are.
@@ -134,8 +135,16 @@ class NeuralTuringMachine(BaseModel):
             `write_weights` (batch, length, heads, num_slots); `reads` (batch, length,
             num_read_heads, slot_dim); `adds`, what is added to the memory, likewise by heads that
             write.
+
+        Raises:
+            ValueError: for sequences of another width.
         """
         sequences = ops.convert_to_tensor(self._check_inputs(sequences)["sequences"], "float32")
+        wanted = self._config["input_dim"]
+        if sequences.shape[2] != wanted:
+            raise ValueError(
+                f"sequences take the shape (batch, length, {wanted}), got {tuple(sequences.shape)}."
+            )
         states = self.get_layer("machine").get_initial_state(int(sequences.shape[0]))
         steps = []
         for step in range(sequences.shape[1]):

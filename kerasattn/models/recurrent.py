@@ -25,6 +25,8 @@ class RecurrentEncoderDecoder(EncoderDecoder):
     beside `decoder`, a `RecurrentDecoder`, and `head`.
     """
 
+    _recurrent = True
+
     def _assemble(self, config, policy, read, embed, decoder, tell, head, name):
         inputs, real, _ = pair_inputs(config["pad_id"])
         context, states, values = read(inputs["token_ids"], real)

@@ -47,6 +47,8 @@ class RNNClassifier(Classifier, BaseModel):
     Source: the attention is that of https://aclanthology.org/N16-1174, equations 5 to 7.
     """
 
+    _recurrent = True
+
     def __init__(
         self,
         vocabulary_size,

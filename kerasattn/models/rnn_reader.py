@@ -44,6 +44,8 @@ class RNNReader(Reader, Classifier, BaseModel):
     Source: the LSTM of https://arxiv.org/abs/1502.05698 (Weston et al. 2015), section 5.
     """
 
+    _recurrent = True
+
     def __init__(
         self,
         vocabulary_size,

@@ -166,7 +166,7 @@ def attend(scores, value, attention_mask=None, factor=None):
 
     Args:
         scores: (batch, query, key).
-        value: (batch, key, dim).
+        value: (batch, key, dim); integers count as float32.
         attention_mask: bool, True = may attend, (query, key), (batch, query, key) or
             (batch, 1, query, key), as those of `ops.masks`; sizes of 1 stand for all.
         factor: float (batch, query, key), what the softmax is multiplied by.
@@ -176,7 +176,8 @@ def attend(scores, value, attention_mask=None, factor=None):
         (batch, query, key) float32.
 
     Raises:
-        ValueError: for a mask that is not boolean, or of a shape that does not broadcast.
+        ValueError: for more or fewer values than keys, or a mask that is not boolean, or of a shape
+            that does not broadcast.
 
     Example:
     >>> import numpy as np
@@ -185,6 +186,12 @@ def attend(scores, value, attention_mask=None, factor=None):
     >>> np.array(mixed).tolist(), np.array(weights).tolist()
     ([[[3.0]]], [[[0.5, 0.5]]])
     """
+    value = ops.convert_to_tensor(value)
+    if not keras.backend.is_float_dtype(keras.backend.standardize_dtype(value.dtype)):
+        value = ops.cast(value, "float32")  # in whose own dtype all weights would be 0
+    keys, values = scores.shape[-1], value.shape[1]
+    if None not in (keys, values) and keys != values:
+        raise ValueError(f"There are scores of {keys} keys, and {values} values.")
     if attention_mask is not None:
         batch, query, key = scores.shape
         attention_mask = as_mask(attention_mask, (batch, 1, query, key))[:, 0]

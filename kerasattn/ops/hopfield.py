@@ -271,7 +271,8 @@ def check_patterns(name, patterns, num_units):
     """Patterns as a numpy float32 array.
 
     Raises:
-        ValueError: if they are not (number, num_units) of -1 and 1, at least one.
+        ValueError: if they are not (number, num_units) of -1 and 1, at least one; where num_units
+            is None, of any number of units.
 
     Example:
     >>> from kerasattn.ops.hopfield import check_patterns
@@ -280,8 +281,10 @@ def check_patterns(name, patterns, num_units):
     ValueError: patterns take -1 and 1, got also 0.0.
     """
     patterns = keras.ops.convert_to_numpy(patterns).astype("float32")
-    if patterns.ndim != 2 or patterns.shape[1] != num_units or not len(patterns):
-        raise ValueError(f"{name} take the shape (number, {num_units}), got {patterns.shape}.")
+    fits = patterns.ndim == 2 and num_units in (None, patterns.shape[1])
+    if not (fits and patterns.size):
+        units = "units" if num_units is None else num_units
+        raise ValueError(f"{name} take the shape (number, {units}), got {patterns.shape}.")
     for value in set(patterns.ravel().tolist()) - {-1.0, 1.0}:
         raise ValueError(f"{name} take -1 and 1, got also {value}.")
     return patterns

@@ -20,6 +20,9 @@ def over_time(step, sequences, states):
     Returns:
         What the steps told, a list of (batch, length, dim), and the list of the last states.
 
+    Raises:
+        ValueError: for sequences without a step.
+
     Example: the sum so far.
 
     >>> import numpy as np
@@ -31,6 +34,8 @@ def over_time(step, sequences, states):
     """
     widths = np.cumsum([x.shape[-1] for x in sequences])[:-1].tolist()
     joined = ops.concatenate([ops.convert_to_tensor(x) for x in sequences], axis=-1)
+    if joined.shape[1] == 0:
+        raise ValueError(f"There is no step in sequences of the shape {tuple(joined.shape)}.")
     states = [ops.convert_to_tensor(state) for state in states]
 
     def cell(inputs, states):

@@ -54,6 +54,9 @@ def label_loss(labels, logits, sample_weight=None, label_smoothing=0.0):
         label_smoothing: float in [0, 1), the share of each label that is spread evenly over all
             tokens (https://arxiv.org/abs/1512.00567, section 7).
 
+    Raises:
+        ValueError: for labels of another rank, such as (batch, 1) of one class each.
+
     Example:
     >>> import numpy as np
     >>> from kerasattn.training.losses import label_loss
@@ -61,6 +64,11 @@ def label_loss(labels, logits, sample_weight=None, label_smoothing=0.0):
     2.079
     """
     labels = ops.cast(labels, "int32")
+    if len(logits.shape) != len(labels.shape) + 1:  # it would be stretched, and the loss be wrong
+        raise ValueError(
+            f"labels of logits {tuple(logits.shape)} take all their axes but the last, got "
+            f"{tuple(labels.shape)}."
+        )
     if len(labels.shape) == 1:
         labels, logits = labels[:, None], logits[:, None]
     counts = ops.not_equal(labels, -100)

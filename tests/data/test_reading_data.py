@@ -74,6 +74,8 @@ def test_span_stories_ask_for_one_deed():
         assert (offsets[first][0], offsets[last][1]) == (start, start + len(text))
         assert one.context.count(".") == 4
         assert text not in one.question
+    with pytest.raises(ValueError, match="sentences at least 1, got 3, 4 and 0"):
+        data.span_stories(3, sentences=0)
 
 
 def test_vocabulary():
@@ -114,3 +116,6 @@ def test_digit_captions():
         if "above" in caption:
             assert tops[0] < tops[1]
         assert len(shades) == (2 if len(caption) > 2 else 1)
+    for held_out in (0.0, 1.0):
+        with pytest.raises(ValueError, match="held_out must be between 0 and 1"):
+            data.digit_captions(8, held_out, digits=digits)

@@ -133,6 +133,7 @@ def test_arrays():
     for bad, message in (
         (([], vocabulary), "at least one question"),
         ((questions, vocabulary[:-1]), r"does not have \['d'\]"),
+        ((questions, vocabulary[1:]), "first of the vocabulary is the padding, got .a"),
         ((questions, vocabulary, 2, 2), "has 3 words, there is room for 2"),
         ((questions, vocabulary, 0), "max_sentences must be at least 1"),
     ):

@@ -152,3 +152,25 @@ def test_many_more_patterns_than_dimensions_are_found():
     np.testing.assert_array_equal(right, own > products.max(axis=-1))
     mean = layers.ModernHopfield(beta=1e-4)(noisy.astype("float32"), patterns)
     np.testing.assert_allclose(array(mean)[0, 0], patterns[0].mean(0), atol=0.01)
+
+
+def test_what_cannot_be_stored_leaves_no_trace():
+    layer, memory = layers.BinaryHopfield(), layers.BidirectionalAssociativeMemory()
+    for bad, message in (([1, -1], r"\(number, units\), got \(2,\)"), ([[0, 1, 1]], "take -1")):
+        with pytest.raises(ValueError, match=message):
+            layer.store(bad)
+        with pytest.raises(ValueError, match=message):
+            memory.store(bad, [[1, 1]])
+    layer.store(np.ones((1, 4)))
+    memory.store(np.ones((1, 4)), np.ones((1, 5)))
+    assert layer.kernel.shape == (4, 4) and memory.kernel.shape == (4, 5)
+
+
+def test_signs_may_be_integers():
+    patterns = RANDOM.choice([-1, 1], (2, 3, 4))
+    layer = layers.ModernHopfield(beta=1.0)
+    np.testing.assert_allclose(
+        array(layer(patterns, patterns)), array(layer(*[patterns * 1.0] * 2))
+    )
+    learned = layers.ModernHopfield(beta=1.0, num_patterns=5)
+    np.testing.assert_allclose(array(learned(patterns)), array(learned(patterns * 1.0)))

@@ -119,3 +119,8 @@ def test_a_hop_reads_by_softmax_or_linearly():
         hop.is_linear.assign(0.0)
     empty, _ = hop(question.astype("float32"), keys, values, attention_mask=mask & False)
     assert not array(empty).any()
+    whole = np.arange(10).reshape(2, 5, 1)
+    found, looks = hop(question.astype("float32"), keys, whole)
+    np.testing.assert_allclose(
+        array(found), np.einsum("bn,bnd->bd", array(looks), whole), rtol=1e-5
+    )

@@ -51,6 +51,8 @@ def test_attention_pooling_by_hand_and_without_anything():
     np.testing.assert_allclose(array(layer(masked)), pooled, atol=1e-6)
     documents = x(6, 3).reshape(2, 3, 3, 4)  # of sentences of words
     np.testing.assert_allclose(array(layer(documents))[1], array(layer(documents[1])), atol=1e-6)
+    whole = np.arange(24).reshape(2, 3, 4)
+    np.testing.assert_allclose(array(layer(whole)), array(layer(whole * 1.0)), rtol=1e-5)
 
 
 def masks_of_both(real):

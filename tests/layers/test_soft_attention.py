@@ -196,5 +196,8 @@ def test_multi_step_attention():
         padding=lambda real: {"attention_mask": real[:, None, :]},
         causal=lambda batch, length: {"attention_mask": see_all(batch, length)},
         skip={"save": "SoftAttention has it", "saved_model": "likewise"},
-        errors=[(tuple(normal(1, 2, d) for d in (4, 6, 5, 6)), "as wide as target")],
+        errors=[
+            (tuple(normal(1, 2, d) for d in (4, 6, 5, 6)), "as wide as target"),
+            ((normal(1, 4), *(normal(1, 2, 6) for _ in range(3))), "query must be"),
+        ],
     )

@@ -69,6 +69,12 @@ def test_hops_are_those_of_the_paper(tying):
     assert (words is model.get_layer("words_3")) if tying == "adjacent" else words.name == "told_by"
     logits = state @ array(words.embeddings).T
     np.testing.assert_allclose(outputs["answer_logits"], logits, atol=1e-5)
+    log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    y = np.array([3, -100])  # the second counts for nothing
+    found = float(model.compute_loss(x, y, model(x)))
+    np.testing.assert_allclose(found, -log_probs[0, 3], rtol=1e-5)
+    with pytest.raises(ValueError, match="all their axes but the last"):
+        model.compute_loss(x, y[:, None], model(x))
 
 
 def test_linear_is_seen_by_a_compiled_training():

@@ -44,6 +44,10 @@ def test_trace_is_what_the_model_does():
     # What is read is the memory as it was before the step's writing.
     reads = np.einsum("blhn,blnd->blhd", trace["read_weights"][:, 1:], trace["memory"][:, :-1])
     np.testing.assert_allclose(trace["reads"][:, 1:], reads, atol=1e-5)
+    with pytest.raises(ValueError, match=r"sequences take the shape \(batch, length, 3\)"):
+        model.trace(x[..., :2])
+    with pytest.raises(ValueError, match="at least one step"):
+        model.trace(x[:, :0])
 
 
 def test_loss_counts_the_steps_that_count():
@@ -57,6 +61,9 @@ def test_loss_counts_the_steps_that_count():
     loss = model.evaluate(x, bits, sample_weight=counts, verbose=0)
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
     assert abs(expected - losses.mean()) > 1e-4
+    told = {"bit_logits": logits.astype("float32")}
+    rows = model.compute_loss(None, bits, told, np.array([1.0, 0.0, 1.0]))
+    np.testing.assert_allclose(float(rows), losses[[0, 2]].mean(), rtol=1e-5)
 
 
 @pytest.mark.trains

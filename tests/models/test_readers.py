@@ -101,6 +101,8 @@ def test_model_aoa_reader():
     y = inputs["token_ids"][:, 2]
     loss = float(model.compute_loss(inputs, y, model(inputs)))
     np.testing.assert_allclose(loss, -np.log(outputs["token_probs"][:, 2]).mean(), rtol=1e-5)
+    with pytest.raises(ValueError, match=r"needs y, int \(batch,\)"):
+        model.compute_loss(inputs, y[:, None], model(inputs))
 
 
 def characters(batch, length):
@@ -131,6 +133,37 @@ def test_model_bidaf():
         skip={**READS, **FEW, "precision": "the layers' own tests have it"},
         lengths=(1, 3),
     )
+
+
+def test_rows_that_count_for_nothing_and_labels_that_would_be_stretched():
+    model = models.RNNReader(num_classes=3, **SIZES)
+    inputs = pair(4, 3)
+    outputs = model(inputs)
+    best = np.array(keras.ops.convert_to_numpy(outputs["class_logits"])).argmax(axis=-1)
+    y = np.where(np.arange(4) == 1, -100, best)
+    assert float(model.compute_metrics(inputs, y, outputs)["accuracy"]) == 1
+    wrong = np.where(np.arange(4) == 2, (best + 1) % 3, y)
+    model.reset_metrics()
+    found = model.compute_metrics(inputs, wrong, outputs, np.array([1.0, 5.0, 1.0, 2.0]))
+    assert float(found["accuracy"]) == 0.75
+    with pytest.raises(ValueError, match="all their axes but the last"):
+        model.compute_loss(inputs, y[:, None], outputs)
+
+
+def test_spans_that_count_for_nothing():
+    model = models.BiDAF(11, embedding_dim=3, hidden_dim=2, num_highways=0)
+    logits = np.eye(3, dtype="float32")
+    outputs = {"start_logits": logits, "end_logits": logits}
+    y = np.array([[0, 0], [1, 1], [-100, -100]])
+    assert float(model.compute_metrics({}, y, outputs)["exact_match"]) == 1
+    with pytest.raises(ValueError, match="first and last words"):
+        model.compute_loss({}, np.zeros((3, 3), "int32"), outputs)
+
+
+def test_a_text_has_a_word():
+    model = models.RNNClassifier(num_classes=3, **SIZES)
+    with pytest.raises(ValueError, match=r"at least one step, got the shape \(2, 0\)"):
+        model(np.zeros((2, 0), "int32"))
 
 
 # === Each learns 32 examples to the last ===

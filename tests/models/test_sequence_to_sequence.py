@@ -320,3 +320,15 @@ def test_settings_are_checked():
         models.Transformer(13, label_smoothing=1.0)
     with pytest.raises(ValueError, match="at most 16 tokens"):
         make("conv").generate(np.ones((1, 17), "int32"))
+    with pytest.raises(ValueError, match="decoder_token_ids takes at least one step"):
+        make("cho")({"token_ids": READ, "decoder_token_ids": WRITTEN[:, :0]})
+
+
+def test_scores_by_location_read_no_more_than_they_have_numbers_for():
+    model = models.Luong(**SIZES, num_layers=1, score="location", max_source_length=5)
+    assert model.generate(READ, max_new_tokens=2, jit=False).shape == (2, 2)  # no bucket of 8
+    six = np.ones((2, 6), "int32")
+    with pytest.raises(ValueError, match="token_ids takes at most 5 tokens"):
+        model.generate(six)
+    with pytest.raises(ValueError, match="token_ids takes at most 5 tokens"):
+        model({"token_ids": six, "decoder_token_ids": WRITTEN})

@@ -60,3 +60,11 @@ def test_softmax_over_two_axes():
     weights = ops.convert_to_numpy(masked_softmax(x, x > 0, axis=(1, 2)))
     np.testing.assert_allclose(weights.sum(axis=(1, 2)), 1, rtol=1e-6)
     assert not weights[x <= 0].any()
+
+
+def test_values_may_be_integers_but_not_more_than_keys():
+    whole = np.array([[[1, -1], [3, 5]]])
+    mixed, _ = attend(np.zeros((1, 1, 2), "float32"), whole)
+    np.testing.assert_allclose(ops.convert_to_numpy(mixed), [[[2.0, 2.0]]])
+    with pytest.raises(ValueError, match="scores of 5 keys, and 3 values"):
+        attend(scores.dot(QUERY, KEY), KEY[:, :3])
