@@ -56,6 +56,8 @@ class BiLSTMCRF(Tagger):
     Source: https://arxiv.org/abs/1508.01991; characters https://arxiv.org/abs/1603.01354.
     """
 
+    _recurrent = True
+
     def __init__(
         self,
         vocabulary_size,

@@ -161,9 +161,10 @@ def test_spans_that_count_for_nothing():
 
 
 def test_a_text_has_a_word():
-    model = models.RNNClassifier(num_classes=3, **SIZES)
-    with pytest.raises(ValueError, match=r"at least one step, got the shape \(2, 0\)"):
-        model(np.zeros((2, 0), "int32"))
+    tagger = models.BiLSTMCRF(num_tags=3, **SIZES)
+    for model in (models.RNNClassifier(num_classes=3, **SIZES), tagger):
+        with pytest.raises(ValueError, match=r"at least one step, got the shape \(2, 0\)"):
+            model(np.zeros((2, 0), "int32"))
 
 
 # === Each learns 32 examples to the last ===
