@@ -16,11 +16,12 @@ def table(name, values, vocabulary_size, least=0):
     array = np.asarray(values)
     if array.size and array.dtype.kind not in "iu":
         raise ValueError(f"{name} must be integers, got {array.dtype}.")
-    top = np.inf if vocabulary_size is None else vocabulary_size
+    top = 2**31 if vocabulary_size is None else vocabulary_size
     wrong = array[(array < least) | (array >= top)]
     if wrong.size:
-        which = "the ids of the vocabulary" + (", or -1 for none" if least < 0 else "")
-        raise ValueError(f"{name} must be in [{least}, {top}), {which}; got {wrong[:5].tolist()}.")
+        which = "" if vocabulary_size is None else ", the ids of the vocabulary"
+        which += ", or -1 for none" if least < 0 else ""
+        raise ValueError(f"{name} must be in [{least}, {top}){which}; got {wrong[:5].tolist()}.")
     return array.astype("int32")
 
 
@@ -49,7 +50,7 @@ def forced_ids(forced, batch, vocabulary_size):
 
 def stop_ids(stop, batch, vocabulary_size):
     """(1, sequences, length) for all rows, or (batch, sequences, length), with -1 in front."""
-    rows = list(stop)
+    rows = list(stop) if _is_list(stop) else [stop]
     if not rows:
         return None
     if not all(_is_list(row) for row in rows):
@@ -81,6 +82,24 @@ def history(values, start_ids, vocabulary_size):
             f"history must be ints ({len(start_ids)}, n), got the shape {array.shape}."
         )
     return array
+
+
+def processors(values):
+    """A tuple of processors."""
+    methods = ("__call__", "signature", "parameters")
+    given = tuple(values) if isinstance(values, (list, tuple)) else (values,)
+    for one in given:
+        if isinstance(one, type) or not all(hasattr(one, method) for method in methods):
+            raise ValueError(f"processors takes a list of Processors, got {one!r} in it.")
+    return given
+
+
+def one_id(name, value, vocabulary_size):
+    """One id as int32."""
+    array = ids(name, value, vocabulary_size)
+    if len(array) != 1:
+        raise ValueError(f"{name} must be one int, got {value!r}.")
+    return array[0]
 
 
 def count(name, value):

@@ -106,7 +106,7 @@ def as_decoder(decoder):
     """
     if isinstance(decoder, Decoder):
         return decoder
-    if not callable(getattr(decoder, "step", decoder)):
+    if isinstance(decoder, type) or not callable(getattr(decoder, "step", decoder)):
         raise ValueError(
             "A decoder has a method step(token_ids, index, state), or is such a function; "
             f"got {decoder!r}."

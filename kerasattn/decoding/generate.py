@@ -125,7 +125,7 @@ def generate(
     [[3, 7], [4, 8], [5, 9], [0, 0]]
     """
     decoder, strategy = as_decoder(decoder), as_strategy(strategy)
-    vocabulary_size, processors = decoder.vocabulary_size, tuple(processors)
+    vocabulary_size, processors = decoder.vocabulary_size, checks.processors(processors)
     start_ids = checks.ids("start_ids", start_ids, vocabulary_size)
     batch = len(start_ids)
     inputs = keras.tree.map_structure(lambda leaf: checks.leaf(leaf, batch), inputs)
@@ -134,7 +134,7 @@ def generate(
         start_ids=start_ids,
         max_new_tokens=max_new_tokens,
         end_ids=checks.ids("end_id", [] if end_id is None else end_id, vocabulary_size),
-        pad_id=checks.ids("pad_id", pad_id, vocabulary_size)[0],
+        pad_id=checks.one_id("pad_id", pad_id, vocabulary_size),
         stop_ids=checks.stop_ids(stop, batch, vocabulary_size),
         processors=processors,
         banned_ids=np.unique(checks.ids("banned", banned, vocabulary_size)),
@@ -289,8 +289,9 @@ def _attention(decoder, inputs, result, request, jit):
 
 def _key(strategy, processors, max_new_tokens, jit):
     """What a compiled loop depends on, beside shapes."""
-    signatures = tuple(processor.signature() for processor in processors)
-    return (*strategy.signature(), signatures, max_new_tokens, jit)
+    # With the types: a subclass that chooses otherwise may have its parent's signature.
+    one = lambda value: (type(value), value.signature())
+    return (*one(strategy), tuple(map(one, processors)), max_new_tokens, jit)
 
 
 def _nothing(batch, strategy, max_new_tokens, pad_id):

@@ -112,8 +112,10 @@ def follow(decoder, state, start_ids, token_ids, adjust):
         tokens, now = ops.take(token_ids, index, axis=1), ops.equal(steps, index)[None]
 
         def put(values, log_probs):
-            chosen = take_each(log_probs, tokens[:, None])
-            return ops.where(now, chosen, values)
+            # What is no token, of a decoder that does not say how many there are, is never written.
+            known = (tokens < log_probs.shape[-1])[:, None]
+            chosen = take_each(log_probs, ops.where(known, tokens[:, None], 0))
+            return ops.where(now, ops.where(known, chosen, -np.inf), values)
 
         adjusted = put(adjusted, adjust(log_probs, index))
         return index + 1, tokens, put(own, log_probs), adjusted, state

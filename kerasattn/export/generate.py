@@ -89,12 +89,13 @@ def export_generate(
         end_ids=checks.ids("end_id", [] if end_id is None else end_id, vocabulary_size),
         pad_id=writing_options(model, {"end_id": end_id})["pad_id"],
         stop_ids=checks.stop_ids(stop, 1, vocabulary_size),
-        processors=tuple(processors),
+        processors=checks.processors(processors),
         banned_ids=checks.ids("banned", [*banned, *unknown], vocabulary_size),
         forced_ids=checks.forced_ids(forced, 1, vocabulary_size),
         min_new_tokens=checks.count("min_new_tokens", min_new_tokens),
     )
-    fallback = [model.start_id, end_id, 0]  # what a text without a token starts from
+    # What a text without a token starts from; there may be several ends.
+    fallback = [model.start_id, *options["end_ids"].tolist(), 0]
     fallback = next(one for one in fallback if one is not None)
 
     def generate(text, seed=None):

@@ -2,6 +2,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from kerasattn.layers.attention_pooling import check_padding_mask
 from kerasattn.ops import crf
 
 
@@ -30,7 +31,8 @@ class CRF(keras.layers.Layer):
         every policy. It carries no Keras mask: padding is in it, as steps that change nothing.
 
     Raises:
-        ValueError: for emissions of another rank, or constraints of another shape than the tags'.
+        ValueError: for emissions of another rank, a mask of another shape, or constraints of
+            another shape than the tags'.
 
     Example:
 
@@ -93,6 +95,8 @@ class CRF(keras.layers.Layer):
             self.end_scores = scores((num_tags,), "end_scores")
 
     def call(self, emissions, padding_mask=None, mask=None):
+        if padding_mask is not None:
+            padding_mask = check_padding_mask(ops.cast(padding_mask, "bool"), emissions)
         if mask is not None:
             padding_mask = mask if padding_mask is None else padding_mask & mask
         starts = self.start_scores if self.use_boundaries else None

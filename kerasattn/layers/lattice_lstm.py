@@ -22,8 +22,8 @@ class LatticeLSTM(keras.layers.Layer):
         characters: float (batch, length, dim).
         words: float (batch, length, slots, word_dim): slot s is the word of s + 2 characters that
             ends there.
-        word_mask: bool (batch, length, slots), where there is a word. Words that begin or end at
-            padding are left out.
+        word_mask: bool (batch, length, slots), where there is a word. Words with padding in them
+            are left out.
         padding_mask: bool (batch, length), True = real; padding changes no state.
 
     Shapes:
@@ -177,11 +177,14 @@ class LatticeLSTMCell(keras.layers.Layer):
 
 
 def _within(real, slots):
-    """Whether the first and the last character of a word are real: bool (batch, length, slots)."""
+    """Whether all characters of a word are real: bool (batch, length, slots)."""
     real = ops.cast(real, "int32")
     length = ops.shape(real)[1]
-    starts = [ops.pad(real, [[0, 0], [slot + 1, 0]])[:, :length] for slot in range(slots)]
-    return ops.stack(starts, axis=2) * real[..., None] > 0
+    whole, words = real, []
+    for slot in range(slots):  # one more character, in front
+        whole = whole * ops.pad(real, [[0, 0], [slot + 1, 0]])[:, :length]
+        words.append(whole)
+    return ops.stack(words, axis=2) > 0
 
 
 def _by_first_character(words):

@@ -57,6 +57,7 @@ class PrimaryCapsules(keras.layers.Layer):
             kernel_size,
             strides,
             padding,
+            data_format="channels_last",
             kernel_initializer=self.kernel_initializer.clone(),
             dtype=self.dtype_policy,
             name="convolution",

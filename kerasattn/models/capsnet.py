@@ -92,7 +92,12 @@ class CapsNet(BaseModel):
 
         # === Layers ===
         convolution = keras.layers.Conv2D(
-            num_filters, kernel_size, activation="relu", dtype=policy, name="convolution"
+            num_filters,
+            kernel_size,
+            data_format="channels_last",
+            activation="relu",
+            dtype=policy,
+            name="convolution",
         )
         primary = layers.PrimaryCapsules(
             num_channels, primary_dim, kernel_size, strides=2, dtype=policy, name="primary_capsules"

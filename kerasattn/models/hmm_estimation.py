@@ -12,7 +12,8 @@ def read(observations, padding_mask, dims):
     """Observations as an array (batch, length, ...) and a mask; a list of sequences is padded.
 
     Raises:
-        ValueError: for a mask of another shape, sequences of another rank, or nothing at all.
+        ValueError: for a mask of another shape, sequences of another rank or of several dims,
+            numbers that are not finite, or nothing at all.
 
     Example:
     >>> from kerasattn.models import hmm_estimation
@@ -24,14 +25,17 @@ def read(observations, padding_mask, dims):
         if padding_mask is not None:
             raise ValueError("A list of sequences is padded here: give no padding_mask.")
         rows = [np.asarray(row) for row in observations]
-        if not rows or any(row.ndim != 1 + dims for row in rows):
+        alike = len({row.shape[1:] for row in rows}) == 1
+        if not alike or any(row.ndim != 1 + dims for row in rows):
             raise ValueError(
-                f"Expected sequences of rank {1 + dims}, got {[row.shape for row in rows[:5]]}."
+                f"Expected sequences of rank {1 + dims}, all of one dim, got "
+                f"{[row.shape for row in rows[:5]]}."
             )
         lengths = np.array([len(row) for row in rows])
         padding_mask = np.arange(lengths.max())[None] < lengths[:, None]
-        shape = (len(rows), lengths.max(), *max(rows, key=len).shape[1:])
-        observations = np.zeros(shape, np.result_type(*rows))
+        # What an empty list has for a dtype says nothing.
+        dtype = np.result_type(*([row for row in rows if len(row)] or rows))
+        observations = np.zeros((*padding_mask.shape, *rows[0].shape[1:]), dtype)
         for padded, row in zip(observations, rows):
             padded[: len(row)] = row
     observations = np.asarray(observations)
@@ -47,7 +51,17 @@ def read(observations, padding_mask, dims):
             f"{int(mask.sum())}."
         )
     kind = observations.dtype.kind
-    return observations.astype({"f": "float32", "i": "int32", "u": "int32"}.get(kind, kind)), mask
+    if kind == "f":
+        with np.errstate(over="ignore"):
+            observations = observations.astype("float32")
+        finite = np.isfinite(observations).reshape(*shape, -1).all(axis=-1)
+        if not finite[mask].all():
+            row, step = np.argwhere(~finite & mask)[0]
+            raise ValueError(f"observations must be finite, that of row {row}, step {step} is not.")
+        return observations, mask
+    # What 32 bits cannot hold stays as it is, to be refused rather than cut.
+    fits = kind in "iu" and np.array_equal(observations, observations.astype("int32"))
+    return observations.astype("int32") if fits else observations, mask
 
 
 def read_states(states, mask, num_states):

@@ -140,6 +140,7 @@ class Tagger(BaseModel):
             inputs: dict of arrays, or token_ids alone.
             batch_size: int.
         """
+        inputs = self._arrays(inputs)  # what its encoder refuses, that of the tags alone does not
         self._tags_alone.run_eagerly = self.run_eagerly
         return self._tags_alone.predict(inputs, batch_size=batch_size, verbose=0)["tags"]
 

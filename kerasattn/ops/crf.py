@@ -88,7 +88,7 @@ def negative_log_likelihood(potentials, tags):
     """-log of the probability of the paths through `tags`, never below 0.
 
     Path and partition are compared step by step, so that nothing of a small loss is lost in the
-    rounding of two long sums. Empty rows have loss 0.
+    rounding of two long sums. Empty rows have loss 0, and rows with a tag that there is not, NaN.
 
     Args:
         potentials: float (batch, length, from, to).
@@ -105,13 +105,20 @@ def negative_log_likelihood(potentials, tags):
     >>> round(float(crf.negative_log_likelihood(potentials, np.array([[0, 1, 0]]))[0]), 5)
     1.78768
     """
-    chain = getattr(potentials, "_kerasattn_chain", None)
-    if chain is None or potentials.shape[-1] == 1:
+    num_tags = potentials.shape[-1]
+    chain = getattr(potentials, "_kerasattn_chain", None) if num_tags > 1 else None
+    real = real_steps(potentials) if chain is None else chain.padding_mask
+    given = ops.cast(tags, "int32")
+    tags = ops.clip(given, 0, num_tags - 1)
+    wrong = ops.any(ops.logical_and(real, ops.not_equal(given, tags)), axis=1)
+    if chain is None:
         loss = crf_sums.partition_beyond(potentials, path_scores(potentials, tags))
     else:
-        previous, tags = _along(tags, ops.cast(chain.padding_mask, "int32"))
+        previous, tags = _along(tags, ops.cast(real, "int32"))
         loss = crf_chain.negative_log_likelihood(chain, previous, tags)
-    return ops.maximum(loss, 0.0)
+    loss = ops.maximum(loss, 0.0)
+    # Of a single tag padding is not told apart: anything may stand there.
+    return ops.where(wrong, float("nan"), loss) if num_tags > 1 else loss
 
 
 def path_scores(potentials, tags):

@@ -46,6 +46,9 @@ def gaussian_log_density(observations, means, log_variances):
     Shapes:
         -> float32 (batch, length, N)
 
+    Raises:
+        ValueError: for observations of another dim than the means.
+
     Example:
     >>> import numpy as np
     >>> from kerasattn.ops import hmm
@@ -55,6 +58,10 @@ def gaussian_log_density(observations, means, log_variances):
     """
     x = ops.cast(observations, "float32")[:, :, None, :]  # (batch, length, 1, dim)
     means, log_variances = ops.cast(means, "float32"), ops.cast(log_variances, "float32")
+    if x.shape[-1] not in (None, means.shape[-1]):  # a single number would serve for all
+        raise ValueError(
+            f"Observations of {x.shape[-1]} numbers do not fit means of {means.shape[-1]}."
+        )
     squares = ops.square(x - means) * ops.exp(-log_variances)
     return -0.5 * ops.sum(squares + log_variances + math.log(2 * math.pi), axis=-1)
 

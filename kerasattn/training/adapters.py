@@ -158,7 +158,7 @@ def load(model, path):
         raise ValueError(f"{model.name} has adapters already: merge them first.")
     with (
         SafetensorsSource(path) as source,
-        inserting(model, *_described(path), train=source.names),
+        inserting(model, *_described(path, source), train=source.names),
     ):
         _read(model, source)
 
@@ -268,21 +268,21 @@ def bottlenecks_of(model):
     return {path: [one["bottleneck_dim"], one["activation"]] for path, one in found.items()}
 
 
-def _described(path):
+def _described(path, source):
     """The two dicts that `save` wrote, of plain numbers and names."""
+    shapes = [source.shape(name) for name in source.names]
+    widths = {n for shape in shapes if 0 not in shape for n in shape}  # none that needs more room
     with safetensors.safe_open(path, framework="numpy") as file:
         metadata = file.metadata() or {}
     if metadata.get("format") != FORMAT:
         raise ValueError(f"{path} holds no adapters, which training.adapters.save writes.")
     try:
-        described = json.loads(metadata["adapters"])
-        loras, bottlenecks = described["lora"], described["bottlenecks"]
-        for first, _ in (*loras.values(), *bottlenecks.values()):
-            if type(first) is not int:
-                raise TypeError(f"a width is {first!r}")
-        if not all(isinstance(second, str) for _, second in bottlenecks.values()):
-            raise TypeError("an activation is no name")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        loras, bottlenecks = map(json.loads(metadata["adapters"]).get, ("lora", "bottlenecks"))
+        for kinds, adapters in (((int, float), loras), ((str,), bottlenecks)):
+            for width, more in adapters.values():
+                if type(width) is not int or width not in widths or type(more) not in kinds:
+                    raise TypeError(f"one is {[width, more]}")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path} does not say which adapters it holds ({error}).") from error
     return loras, bottlenecks
 

@@ -27,15 +27,17 @@ class StepCallback(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch, logs=None):
         # Read once an epoch: it waits for the device.
-        self._epoch_start = int(self.model.optimizer.iterations)
+        optimizer = getattr(self.model.optimizer, "inner_optimizer", self.model.optimizer)
+        self._accumulated = getattr(optimizer, "gradient_accumulation_steps", None) or 1
+        # In batches: with accumulated gradients an epoch may begin in the middle of a step.
+        self._epoch_start = int(optimizer._iterations)
 
     def step_at(self, batch):
         """The step, counted from 0, of a batch of the epoch.
 
         With `steps_per_execution` Keras tells the first batch of each execution alone.
         """
-        accumulated = getattr(self.model.optimizer, "gradient_accumulation_steps", None) or 1
-        return self._epoch_start + batch // accumulated
+        return (self._epoch_start + batch) // self._accumulated
 
 
 class AnnealWeight(StepCallback):

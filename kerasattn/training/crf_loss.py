@@ -16,12 +16,13 @@ class CRFLoss(keras.losses.Loss):
         reduction, name: of `keras.losses.Loss`; by default the mean over the batch.
 
     Call arguments:
-        y_true: int (batch, length) tags in [0, num_tags), at padding anything.
+        y_true: int (batch, length) tags in [0, num_tags), at padding anything. The loss of a row
+            with another tag is NaN.
         y_pred: float (batch, length, num_tags, num_tags) log-potentials.
         sample_weight: (batch,), weights of rows.
 
     Raises:
-        ValueError: for tags or potentials of another rank.
+        ValueError: for tags or potentials of another rank or length.
 
     Example:
 
@@ -42,7 +43,9 @@ class CRFLoss(keras.losses.Loss):
 
     def call(self, y_true, y_pred):
         y_true = ops.convert_to_tensor(y_true)
-        if len(y_pred.shape) != 4 or len(y_true.shape) != 2:
+        pairs = zip(y_true.shape, y_pred.shape)  # one tag a row would be taken for each step's
+        same = all(None in pair or pair[0] == pair[1] for pair in pairs)
+        if len(y_pred.shape) != 4 or len(y_true.shape) != 2 or not same:
             raise ValueError(
                 "CRFLoss takes tags (batch, length) and log-potentials (batch, length, num_tags, "
                 f"num_tags), got shapes {tuple(y_true.shape)} and {tuple(y_pred.shape)}."

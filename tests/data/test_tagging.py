@@ -126,6 +126,10 @@ def test_conll_file(tmp_path):
         conll_file(path, columns=(0, 3))
     with pytest.raises(ValueError, match="can't be read"):
         conll_file(tmp_path)
+    path.write_text("a O\nb\n", "utf8")  # a token without a tag, which is not its own
+    with pytest.raises(ValueError, match=r"Line 2 of .* has 1 columns"):
+        conll_file(path)
+    assert conll_file(path, columns=(0,)) == [[("a",), ("b",)]]
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(ValueError, match="not UTF-8: byte 0"):
         conll_file(path)

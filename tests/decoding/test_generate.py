@@ -153,6 +153,22 @@ def test_functions_and_other_objects():
     assert traces(count._step_decoder) == traces(other._step_decoder) == 1
     with pytest.raises(ValueError, match="step"):
         decoding.generate(3, (), start_ids=[0], max_new_tokens=1)
+    with pytest.raises(ValueError, match="A decoder has a method step"):
+        decoding.generate(Other, (), start_ids=[0], max_new_tokens=1)
+
+
+def test_a_subclass_has_a_loop_of_its_own(markov):
+    class Least(decoding.Greedy):
+        def choose(self, logits, uniform, parameters):
+            return ops.cast(ops.argmin(logits, axis=-1), "int32")
+
+    decoder, options = markov.random(0), dict(start_ids=[1], max_new_tokens=1, jit=False)
+    found = [
+        decoding.generate(decoder, markov.inputs([0]), strategy, **options).item()
+        for strategy in (decoding.Greedy(), Least())
+    ]
+    logits = decoder.tables[0, 0, 1]
+    assert found == [logits.argmax(), logits.argmin()]
 
 
 # CASES C57
@@ -281,6 +297,10 @@ def test_errors(markov):
         (dict(strategy="greedy"), "strategy takes .*got 'greedy'"),
         (dict(strategy=decoding.Greedy), "strategy takes .*got <class"),
         (dict(stop=[1, 2]), "list of lists"),
+        (dict(stop=1), "list of lists"),
+        (dict(pad_id=[]), "pad_id must be one int"),
+        (dict(limits=[2**31, 1]), r"limits must be in \[0, 2147483648\); got"),
+        (dict(processors=[decoding.NoRepeatNgram]), "processors takes a list of Processors, got"),
         (dict(stop=[[1], [3]]), r"stop must be in \[0, 3\)"),
         (dict(stop=[[1], []]), "empty"),
         (dict(stop=[[[1]], [[2]], [[1]]]), "each of 2 rows, got 3"),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from keras import ops
 
 from kerasattn import decoding
 
@@ -62,6 +63,18 @@ def test_scores_of_given_tokens(markov):
     expected = np.where(mask, got.log_probs, 0).sum(axis=1)
     np.testing.assert_allclose(masked.scores, expected, rtol=1e-5)
     assert [loop.traces for loop in decoder._compiled_loops.values()] == [1]
+
+
+def test_what_is_no_token_is_never_written():
+    """Of a decoder that does not say how many tokens there are."""
+
+    def either(token_ids, index, state):
+        return 0.0 * ops.one_hot(token_ids, 2), state
+
+    given = [[0, 5], [1, 1]]
+    found = decoding.score(either, (), given, start_ids=[0, 1], jit=False).log_probs
+    half = np.log(0.5)
+    np.testing.assert_allclose(found, [[half, -np.inf], [half, half]], rtol=1e-6)
 
 
 def test_errors(markov):

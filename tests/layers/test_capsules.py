@@ -39,8 +39,14 @@ def test_primary_capsules():
     )
 
 
-def test_primary_capsules_are_the_grouped_channels_of_a_convolution():
-    layer, x = layers.PrimaryCapsules(4, 2, kernel_size=3), pictures(2, 3)
+@pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
+def test_primary_capsules_are_the_grouped_channels_of_a_convolution(data_format):
+    before = keras.config.image_data_format()
+    keras.config.set_image_data_format(data_format)  # which is not theirs
+    try:
+        layer, x = layers.PrimaryCapsules(4, 2, kernel_size=3), pictures(2, 3)
+    finally:
+        keras.config.set_image_data_format(before)
     found = layer(x)
     channels = np.asarray(keras.ops.convert_to_numpy(layer.convolution(x)))  # (2, 2, 2, 8)
     vectors = channels.reshape(2, 2 * 2 * 4, 2)

@@ -174,6 +174,10 @@ def test_keras_masks_count_too():
     output = layer(masked)
     np.testing.assert_allclose(array(output), by_argument)
     assert getattr(output, "_keras_mask", None) is None
+    with pytest.raises(ValueError, match=r"shape \(2, 4\); got bool of the shape \(2, 1\)"):
+        layer(emissions, padding_mask=real[:, :1])
+    with pytest.raises(ValueError, match="CRFLoss takes tags"):
+        CRFLoss()(np.zeros((2, 1), "int32"), output)  # one tag for four steps
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="its tensors have room for it")

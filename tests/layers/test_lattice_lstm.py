@@ -87,6 +87,15 @@ def test_without_words_it_is_keras_lstm():
     np.testing.assert_allclose(found, array(plain(inputs["characters"])), atol=1e-6)
 
 
+def test_words_with_padding_in_them_are_left_out():
+    inputs, layer = draw(1, 4), layers.LatticeLSTM(UNITS)
+    inputs["word_mask"][:] = False
+    inputs["padding_mask"] = np.array([[True, False, True, True]])
+    without = array(layer(**inputs))
+    inputs["word_mask"][0, 2, 1] = True  # characters 0 to 2
+    np.testing.assert_array_equal(array(layer(**inputs)), without)
+
+
 def test_layer():
     check_layer(
         layers.LatticeLSTM,

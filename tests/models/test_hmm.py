@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from kerasattn import models
+from kerasattn.models import hmm_estimation
 from kerasattn.testing import check_model
 from kerasattn.testing.arrays import run
 
@@ -187,6 +188,7 @@ def test_what_cannot_be_read(impossible):
         (lambda: impossible.decode([]), "Expected sequences of rank 1"),
         (lambda: impossible.decode([[0, 2]]), "ids from 0 to 1, got 2"),
         (lambda: impossible.decode([[0.5]]), "takes integers"),
+        (lambda: impossible.decode([[2**32]]), "got 4294967296"),
         (lambda: impossible.decode(np.zeros((1, 2), int), np.zeros((1, 2))), "some real steps"),
         (lambda: impossible.decode([[0]], method="best"), "method must be one of"),
         (lambda: impossible.set_parameters(initial=[0.5, 0.6]), "sum to 1"),
@@ -225,3 +227,22 @@ def test_samples_are_learned_by_counts_and_by_gradient():
     # Of the two orders of the states that are as good.
     decoded = fitted.decode(observations)
     assert max((decoded == states).mean(), (decoded != states).mean()) > 0.85
+
+
+def test_vectors_that_cannot_be_read():
+    model = models.GaussianHMM(2, num_features=2)
+    vectors = np.zeros((1, 3, 2))
+    for observations, message in (
+        (vectors[..., :1], "of 1 numbers do not fit means of 2"),
+        ([vectors[0], vectors[0, :, :1]], "all of one dim"),
+        (np.where(np.arange(3)[:, None] == 1, np.nan, vectors), "row 0, step 1 is not"),
+        (vectors + 1e39, "must be finite"),  # in float32
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.decode(observations)
+
+
+def test_an_empty_sequence_is_padding():
+    observations, mask = hmm_estimation.read([[1, 1], []], None, dims=0)
+    assert observations.dtype == "int32" and observations.tolist() == [[1, 1], [0, 0]]
+    assert mask.tolist() == [[True, True], [False, False]]

@@ -120,6 +120,8 @@ def test_model_transformer_crf():
         skip=BOTH_WAYS | dict.fromkeys(("saved_model", "precision", "jit"), "as its encoder's"),
         lengths=(1, 4),
     )
+    with pytest.raises(ValueError, match="positions for 8 tokens"):
+        transformer(num_tags=5).tag(np.ones((1, 9), "int32"))
     gpt = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
     with pytest.raises(ValueError, match="must be a model of the zoo"):
         models.TransformerCRF(gpt, 5)

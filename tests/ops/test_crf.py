@@ -100,6 +100,15 @@ def test_masks(mask, loss):
     np.testing.assert_allclose(crf.negative_log_likelihood(potentials, tags), [loss], atol=1e-5)
 
 
+def test_the_loss_of_a_tag_that_there_is_not():
+    (emissions, transitions, *_), mask, tags = drawn(0)
+    tags[0], tags[1, 2], tags[2:][~mask[2:]] = -100, TAGS, -100  # row 0 is empty
+    potentials = crf.log_potentials(emissions, transitions, padding_mask=mask)
+    for known in (potentials, forgetful(potentials)):
+        lost = np.isnan(array(crf.negative_log_likelihood(known, tags)))
+        assert lost.tolist() == [False, True, False, False]
+
+
 def test_partition_and_best_path():
     potentials = crf.log_potentials(EMISSIONS, TRANSITIONS)
     np.testing.assert_allclose(crf.log_partition(potentials), [4.787680], atol=1e-5)

@@ -232,10 +232,18 @@ def test_files_of_others_are_refused(tmp_path):
     safetensors.numpy.save_file({"a": np.zeros(2)}, path)
     with pytest.raises(ValueError, match="holds no adapters"):
         adapters.load(plain, path)
-    metadata = {"format": adapters.FORMAT, "adapters": '{"lora": 3, "bottlenecks": {}}'}
-    safetensors.numpy.save_file({"a": np.zeros(2)}, path, metadata)
-    with pytest.raises(ValueError, match="does not say which adapters"):
-        adapters.load(plain, path)
+    lora = '{"lora": {"block_0/self_attention/query": [%s]}, "bottlenecks": {}}'
+    # The file has no array that is so wide, and no scale is a name.
+    for said in (
+        '{"lora": 3, "bottlenecks": {}}',
+        lora % "9999999, 1",
+        lora % '2, "a"',
+        "[" * 99999,
+    ):
+        metadata = {"format": adapters.FORMAT, "adapters": said}
+        safetensors.numpy.save_file({"a": np.zeros(2)}, path, metadata)
+        with pytest.raises(ValueError, match="does not say which adapters"):
+            adapters.load(plain, path)
     path.write_bytes(b"nothing")
     with pytest.raises(ValueError, match="cannot be read as a checkpoint"):
         adapters.load(plain, path)

@@ -51,6 +51,14 @@ def test_goes_on_where_the_optimizer_is():
     np.testing.assert_allclose(seen, [by_formula(step) for step in range(STEPS)], rtol=1e-5)
 
 
+def test_an_epoch_may_begin_in_the_middle_of_a_step():
+    """Gradients of two batches are one step, and an epoch has five batches."""
+    model = made(run_eagerly=True)
+    model.optimizer.gradient_accumulation_steps = 2
+    seen = fit(model, 5, epochs=2)
+    np.testing.assert_allclose(seen, [by_formula(batch // 2) for batch in range(10)], rtol=1e-5)
+
+
 @pytest.mark.skipif(keras.backend.backend() == "torch", reason="takes one step an execution")
 def test_several_steps_in_one_execution():
     """The rate is that of the first of them; none is left out or counted twice."""

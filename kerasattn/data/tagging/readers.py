@@ -47,7 +47,11 @@ def conll_file(path, columns=(0, -1), separator=None):
             continue
         parts = line.split(separator)
         try:
-            current.append(tuple(parts[column] for column in columns))
+            kept = tuple(parts[column] for column in columns)
+            # With one column alone, a token would be its own tag.
+            if len({column % len(parts) for column in columns}) < len(set(columns)):
+                raise IndexError
+            current.append(kept)
         except IndexError:
             raise ValueError(
                 f"Line {number} of {path} has {len(parts)} columns, columns {tuple(columns)} "
