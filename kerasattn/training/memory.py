@@ -12,7 +12,8 @@ def keep_memory():
 
     A compiled step asks for one large block and frees it at its end. The C library of most Linux
     systems, glibc, hands such blocks back to the kernel, which clears every page of the next one:
-    46,000 pages in a step of `examples/univae.py`, where that took 27% of the processor's time.
+    46,000 pages in a step of the model of `examples/univae.py`, 27% of the processor's time, where
+    glibc was not told to take huge pages.
     Call it once, before training; it holds for all that the process does from then on, and what
     the process once needed stays its own until it ends. On a GPU it changes nothing.
 
