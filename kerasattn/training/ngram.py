@@ -1,9 +1,10 @@
 """An interpolated n-gram model of characters, to judge text with a model that did not write it."""
 
-import collections
 import math
 
-START, END = "\x02", "\x03"
+import numpy as np
+
+START, END = 2, 3  # control characters, which no sentence has
 
 
 class CharacterNGram:
@@ -31,49 +32,67 @@ class CharacterNGram:
         if order < 1 or not sentences:
             raise ValueError(f"Needs sentences and an order of 1 or more, got order {order}.")
         self.order = order
-        self.counts = [collections.Counter() for _ in range(order + 1)]
-        for sentence in sentences:
-            text = START * (order - 1) + sentence + END
-            for i in range(order - 1, len(text)):
-                for n in range(order + 1):  # n characters, the last of them text[i]
-                    self.counts[n][text[i + 1 - n : i + 1]] += 1
-        self.contexts = [collections.Counter() for _ in range(order)]
-        for n in range(1, order + 1):
-            for gram, count in self.counts[n].items():
-                self.contexts[n - 1][gram[:-1]] += count
-        self.num_characters = len(self.counts[1])
-        self.weights = self._deleted_interpolation()
+        text, counted = self._flatten(sentences)
+        self._characters, symbols = np.unique(text, return_inverse=True)
+        self._tables = []  # for each n: known n-grams, their counts, their contexts' counts
+        shares = []  # for each n: of each place, its n-gram's share of the context, itself left out
+        grams = np.zeros(len(text), "int64")  # of n characters, ending at each place
+        for _ in range(order):
+            before = np.roll(grams, 1)
+            known, grams = np.unique(self._keys(before, symbols), return_inverse=True)
+            counts = np.bincount(grams[counted], minlength=len(known))
+            contexts = np.bincount(before[counted], minlength=before.max() + 1)
+            self._tables.append((known, counts, contexts))
+            context = contexts[before[counted]]
+            shares.append((counts[grams[counted]] - 1) / np.maximum(context - 1, 1))
+        self.num_characters = int(np.sum(self._tables[0][1] > 0))
+        # Deleted interpolation: each place votes for the longest n that predicts it best.
+        best = order - np.argmax(shares[::-1], axis=0)
+        votes = np.bincount(best, minlength=order + 1)
+        votes[0] = 1  # for the characters never seen
+        self.weights = (votes / votes.sum()).tolist()
 
-    def _deleted_interpolation(self):
-        """Each n-gram votes for the order that predicts it best once it is left out itself."""
-        votes = [1.0] + [0.0] * self.order  # a vote for the characters never seen
-        for gram, count in self.counts[self.order].items():
-            ratios = []
-            for n in range(1, self.order + 1):
-                tail = gram[self.order - n :]
-                context = self.contexts[n - 1][tail[:-1]] - 1
-                ratios.append((self.counts[n][tail] - 1) / context if context else 0.0)
-            best = max(range(self.order), key=lambda k: (ratios[k], k))
-            votes[best + 1] += count
-        return [vote / sum(votes) for vote in votes]
+    def _flatten(self, sentences):
+        """Code points of all sentences, begun and ended, and where those are that count."""
+        marked = [chr(START) * (self.order - 1) + sentence + chr(END) for sentence in sentences]
+        text = "".join(marked).encode("utf-32-le", "surrogatepass")
+        ends = np.cumsum([len(sentence) for sentence in marked])
+        counted = np.ones(ends[-1], bool)
+        for i in range(self.order - 1):
+            counted[np.concatenate([[0], ends[:-1]]) + i] = False
+        return np.frombuffer(text, "uint32"), counted
+
+    def _keys(self, before, symbols):
+        """A number for each pair of what stands before and a character."""
+        return before * len(self._characters) + symbols
+
+    def log_probabilities(self, sentences):
+        """ln p(c | h) of each sentence's characters and its end, one after the other, an array."""
+        text, counted = self._flatten(sentences)
+        symbols = _find(text, self._characters)
+        grams = np.zeros(len(text), "int64")  # -1: never seen
+        p = np.full(len(text), self.weights[0] / (self.num_characters + 1))
+        for weight, (known, counts, contexts) in zip(self.weights[1:], self._tables, strict=True):
+            before = np.roll(grams, 1)
+            keys = np.where((before < 0) | (symbols < 0), -1, self._keys(before, symbols))
+            grams = _find(keys, known)
+            count = np.where(grams < 0, 0, counts[grams])
+            context = np.where(before < 0, 0, contexts[before])
+            p += weight * count / np.maximum(context, 1)
+        return np.log(p[counted])
 
     def log_probability(self, sentence):
         """Natural logarithm of p(sentence and its end), float."""
-        text = START * (self.order - 1) + sentence + END
-        total = 0.0
-        for i in range(self.order - 1, len(text)):
-            p = self.weights[0] / (self.num_characters + 1)
-            for n in range(1, self.order + 1):
-                gram = text[i + 1 - n : i + 1]
-                context = self.contexts[n - 1][gram[:-1]]
-                if context:
-                    p += self.weights[n] * self.counts[n][gram] / context
-            total += math.log(p)
-        return total
+        return float(self.log_probabilities([sentence]).sum())
 
     def perplexity(self, sentences):
         """exp of minus the mean log-probability a character, ends counted: float >= 1."""
-        characters = sum(len(sentence) + 1 for sentence in sentences)
-        if not characters:
+        if not sentences:
             raise ValueError("The perplexity of no sentences is not defined.")
-        return math.exp(-sum(map(self.log_probability, sentences)) / characters)
+        return math.exp(-self.log_probabilities(sentences).mean())
+
+
+def _find(values, table):
+    """Where values stand in a sorted table, and -1 where they do not."""
+    places = np.minimum(np.searchsorted(table, values), len(table) - 1)
+    return np.where(table[places] == values, places, -1)

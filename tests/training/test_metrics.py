@@ -175,23 +175,15 @@ def test_probabilities_sum_to_one_in_every_context():
     texts = ["abca", "cab", "bb"]
     model = CharacterNGram(texts, order=3)
 
-    def probability(context, character):
-        text = ("\x02\x02" + context)[-2:]
-        total = model.weights[0] / (model.num_characters + 1)
-        for n in range(1, 4):
-            history = text[3 - n :]  # n - 1 characters
-            before = model.contexts[n - 1][history]
-            if before:
-                total += model.weights[n] * model.counts[n][history + character] / before
-        return total
+    def probability(text, place):
+        return math.exp(model.log_probabilities([text])[place])
 
     for context in ("", "a", "ab", "ca"):
-        known = sum(probability(context, c) for c in "abc\x03")
-        unknown = model.weights[0] / (model.num_characters + 1)
-        # One place is kept for all characters that were never seen.
-        assert known + unknown == pytest.approx(1.0)
+        # One place, here that of d, is kept for all characters that were never seen.
+        following = [context + c for c in ("a", "b", "c", "", "d")]
+        assert sum(probability(text, len(context)) for text in following) == pytest.approx(1.0)
     assert model.log_probability("b") == pytest.approx(
-        math.log(probability("", "b")) + math.log(probability("b", "\x03"))
+        math.log(probability("b", 0)) + math.log(probability("b", 1))
     )
 
 
