@@ -82,6 +82,10 @@ class Classification(keras.layers.Layer):
             x = self.dropout(self.inner_dense(x), training=training)
         return ops.cast(self.output_dense(x), "float32")
 
+    def compute_output_spec(self, x, training=False):
+        sequence = x.shape[:1] if self.first else x.shape[:-1]
+        return keras.KerasTensor((*sequence, self.num_classes), "float32")
+
     def compute_mask(self, inputs, previous_mask=None):
         return None
 
@@ -124,6 +128,9 @@ class Span(Classification):
         logits = super().call(x, training=training)  # (batch, length, 2)
         return logits[..., 0], logits[..., 1]
 
+    def compute_output_spec(self, x, training=False):
+        return tuple(keras.KerasTensor(x.shape[:-1], "float32") for _ in range(2))
+
 
 @keras.saving.register_keras_serializable(package="kerasattn")
 class TokenDetection(Classification):
@@ -149,3 +156,6 @@ class TokenDetection(Classification):
 
     def call(self, x, training=False):
         return super().call(x, training=training)[..., 0]
+
+    def compute_output_spec(self, x, training=False):
+        return keras.KerasTensor(x.shape[:-1], "float32")

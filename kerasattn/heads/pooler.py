@@ -40,6 +40,9 @@ class Pooler(keras.layers.Layer):
     def call(self, hidden):
         return self.dense(ops.sum(hidden[:, :1], axis=1))  # zeros for a text without a token
 
+    def compute_output_spec(self, hidden):
+        return keras.KerasTensor((hidden.shape[0], hidden.shape[-1]), self.compute_dtype)
+
     def compute_mask(self, inputs, previous_mask=None):
         return None
 

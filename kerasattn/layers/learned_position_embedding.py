@@ -79,6 +79,11 @@ class LearnedPositionEmbedding(keras.layers.Layer):
             rows = ops.take(self.embeddings, position_ids, axis=0)  # (..., length, dim)
         return positions.merge(x, rows, self.mode)
 
+    def compute_output_spec(self, x, position_ids=None, start_index=0):
+        if self.mode == "add" and x.shape[:2] == (None, None):  # nothing there is to check
+            return keras.KerasTensor(x.shape, self.compute_dtype)
+        return super().compute_output_spec(x, position_ids, start_index)
+
     def get_config(self):
         return {
             **super().get_config(),

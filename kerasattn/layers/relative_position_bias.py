@@ -90,6 +90,15 @@ class RelativePositionBias(keras.layers.Layer):
         bias = bias if len(bias.shape) == 4 else bias[None]
         return ops.transpose(bias, (0, 3, 1, 2))
 
+    def compute_output_spec(self, query, key=None, query_positions=None, key_positions=None):
+        def places(positions, x):
+            return (1, x.shape[1]) if positions is None else (1, *positions.shape)[-2:]
+
+        query_batch, query_length = places(query_positions, query)
+        key_batch, key_length = places(key_positions, query if key is None else key)
+        batch = key_batch if query_batch == 1 else query_batch
+        return keras.KerasTensor((batch, self.num_heads, query_length, key_length), "float32")
+
     def compute_mask(self, *args, **kwargs):
         return None
 

@@ -80,23 +80,32 @@ class TokenEmbedding(keras.layers.Layer):
             self.projection.build((None, self.embedding_dim))
 
     def call(self, inputs, reverse=False):
+        self._check(inputs, reverse)
         if reverse:
             return self._logits(inputs)
-        if not keras.backend.is_int_dtype(inputs.dtype):
+        x = ops.take(self.embeddings, inputs, axis=0)  # (..., table_dim)
+        return x if self.projection is None else self.projection(x)  # (..., hidden_dim)
+
+    def compute_output_spec(self, inputs, reverse=False):
+        self._check(inputs, reverse)
+        if reverse:
+            return keras.KerasTensor((*inputs.shape[:-1], self.vocabulary_size), "float32")
+        return keras.KerasTensor((*inputs.shape, self.hidden_dim), self.compute_dtype)
+
+    def _check(self, inputs, reverse):
+        if reverse and inputs.shape[-1] != self.table_dim:
+            raise ValueError(
+                f"reverse=True needs vectors as wide as the table, (..., {self.table_dim}), got "
+                f"shape {tuple(inputs.shape)}. Project them to that width first."
+            )
+        if not reverse and not keras.backend.is_int_dtype(inputs.dtype):
             dtype = keras.backend.standardize_dtype(inputs.dtype)
             raise ValueError(
                 f"Token ids must be integers, got dtype {dtype}. Cast them to int32; to get logits "
                 "from hidden vectors, call with reverse=True."
             )
-        x = ops.take(self.embeddings, inputs, axis=0)  # (..., table_dim)
-        return x if self.projection is None else self.projection(x)  # (..., hidden_dim)
 
     def _logits(self, hidden):
-        if hidden.shape[-1] != self.table_dim:
-            raise ValueError(
-                f"reverse=True needs vectors as wide as the table, (..., {self.table_dim}), got "
-                f"shape {tuple(hidden.shape)}. Project them to that width first."
-            )
         table = prepared(self)
         if table is None or hidden.shape[0] == 1:  # one vector is multiplied faster as the table is
             table = ops.transpose(self.embeddings)

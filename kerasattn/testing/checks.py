@@ -211,7 +211,9 @@ def check_precision(build, model, inputs, tolerance=0.1):
         twin = build(policy)
         twin.set_weights(model.get_weights())
         assert_finite(run(twin, inputs, training=True, eager=True), f"{policy} in training")
-        outputs = run(twin, inputs, eager=True)
+        tensors = twin(dict(inputs), training=False)
+        _check_dtypes(twin.output, tensors, policy)
+        outputs = by_name(tensors)
         assert_finite(outputs, policy)
         floats = {name for name, array in expected.items() if array.dtype.kind == "f"}
         assert_same(
@@ -220,6 +222,15 @@ def check_precision(build, model, inputs, tolerance=0.1):
             f"{policy} against float32",
             tolerance,
         )
+
+
+def _check_dtypes(specs, outputs, what):
+    """What a layer says of its outputs before it runs is what comes out."""
+    pairs = zip(keras.tree.flatten(specs), keras.tree.flatten(outputs), strict=True)
+    for spec, output in pairs:
+        dtype = keras.backend.standardize_dtype(output.dtype)
+        if dtype != spec.dtype:
+            raise AssertionError(f"{what}: {spec.name} is {dtype}, its spec said {spec.dtype}.")
 
 
 def check_errors(call, errors):
