@@ -35,7 +35,7 @@ class GaussianHMM(HiddenMarkovModel):
     >>> from kerasattn.models import GaussianHMM
     >>> random = np.random.default_rng(0)
     >>> observations = random.normal(size=(4, 50, 1)) + 5 * (np.arange(50) % 10 > 4)[:, None]
-    >>> model = GaussianHMM(2, num_features=1)
+    >>> model = GaussianHMM(2, num_features=1, seed=0)
     >>> model.start_from(observations, seed=0)
     >>> history = model.baum_welch(observations)
     >>> np.sort(model.parameters["means"].ravel()).round(0).tolist()

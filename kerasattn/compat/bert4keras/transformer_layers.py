@@ -41,6 +41,11 @@ class Embedding(Nodes, layers.TokenEmbedding):
             return super().call(inputs, reverse=True)
         return super().call(ops.cast(inputs, "int32"))
 
+    def compute_output_spec(self, inputs, mode="embedding"):
+        if mode == "dense":
+            return super().compute_output_spec(inputs, reverse=True)
+        return super().compute_output_spec(keras.KerasTensor(inputs.shape, "int32"))
+
     def compute_mask(self, inputs, previous_mask=None):
         if len(inputs.shape) != 2:  # vectors, for logits
             return previous_mask
