@@ -15,6 +15,7 @@ from kerasattn.models.encoder_decoder import EncoderDecoder
 from kerasattn.models.language_model import LanguageModel
 from kerasattn.models.registry import MODELS
 from kerasattn.weights import TensorFlowSource
+from kerasattn.weights.tables.elmo import ELMoSource
 
 HERE = Path(__file__).parent
 TESTS = HERE.parent / "tests" / "models"
@@ -27,7 +28,7 @@ date.
 - **HF**: folders as Hugging Face has them. "transformers" is said where a test loads what
   `save_pretrained` wrote with transformers (PyTorch) and gets the same outputs within 1e-4; a
   family without it is unknown to transformers 5, or its folders are read here alone.
-- **TF**: TensorFlow checkpoints of the authors.
+- **TF**: TensorFlow checkpoints of the authors, or another kind of files of theirs.
 - **heads**: what `heads=` takes; every head may be asked for, newly initialized where a checkpoint
   has none. "lm" is the head of models that write.
 - **applications**: what `application=` takes, or what the model is.
@@ -85,6 +86,7 @@ def row(family, tried, saved):
     name = family.__name__
     published = [form for form in family.formats if form.name.startswith("Hugging Face")]
     from_tensorflow = any(form.source is TensorFlowSource for form in family.formats)
+    others = "reads HDF5" if any(form.source is ELMoSource for form in family.formats) else None
     arguments = inspect.signature(family.__init__).parameters
     heads, applications = ["lm"], ["encoder and decoder"]
     if "heads" in arguments:
@@ -102,7 +104,7 @@ def row(family, tried, saved):
     return (
         f"`{name}`",
         ("reads, writes" if writes else "reads") + transformers if published else "–",
-        "reads" if from_tensorflow else "–",
+        "reads" if from_tensorflow else others or "–",
         ", ".join(heads) or "–",
         ", ".join(applications),
         "yes" if hasattr(family, "generate") else "–",

@@ -14,6 +14,7 @@ from kerasattn.layers.capsule_length import CapsuleLength
 from kerasattn.layers.capsule_mask import CapsuleMask
 from kerasattn.layers.categorical_emissions import CategoricalEmissions
 from kerasattn.layers.character_convolution import CharacterConvolution
+from kerasattn.layers.character_filters import CharacterFilters
 from kerasattn.layers.crf import CRF
 from kerasattn.layers.crf_decode import CRFDecode
 from kerasattn.layers.doubly_stochastic import DoublyStochastic
@@ -46,6 +47,7 @@ from kerasattn.layers.peephole_lstm_cell import PeepholeLSTMCell
 from kerasattn.layers.plain_rms_normalization import PlainRMSNormalization
 from kerasattn.layers.position_ids import PositionIds
 from kerasattn.layers.primary_capsules import PrimaryCapsules
+from kerasattn.layers.projected_lstm_cell import ProjectedLSTMCell
 from kerasattn.layers.recurrent_decoder import RecurrentDecoder
 from kerasattn.layers.reinforce_loss import ReinforceLoss
 from kerasattn.layers.relative_attention import QueryBiases, RelativeAttention
@@ -55,6 +57,7 @@ from kerasattn.layers.relative_position_embedding import RelativePositionEmbeddi
 from kerasattn.layers.relative_sinusoids import RelativeSinusoids
 from kerasattn.layers.rotary_embedding import RotaryEmbedding
 from kerasattn.layers.routing_capsules import RoutingCapsules
+from kerasattn.layers.scalar_mix import ScalarMix
 from kerasattn.layers.segment_ids import SegmentIds
 from kerasattn.layers.sentence_wise import SentenceWise
 from kerasattn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
@@ -87,6 +90,7 @@ __all__ = [
     "CapsuleMask",
     "CategoricalEmissions",
     "CharacterConvolution",
+    "CharacterFilters",
     "DoublyStochastic",
     "EfficientGlobalPointer",
     "FeatureScores",
@@ -119,6 +123,7 @@ __all__ = [
     "PlainRMSNormalization",
     "PositionIds",
     "PrimaryCapsules",
+    "ProjectedLSTMCell",
     "QueryBiases",
     "QueryStream",
     "RecurrentDecoder",
@@ -131,6 +136,7 @@ __all__ = [
     "RotaryEmbedding",
     "RoutingCapsules",
     "SameSegment",
+    "ScalarMix",
     "SegmentIds",
     "SentenceWise",
     "SinusoidalPositionEncoding",

@@ -12,6 +12,7 @@ from kerasattn.models.categorical_hmm import CategoricalHMM
 from kerasattn.models.conv_s2s import ConvS2S
 from kerasattn.models.distilbert import DistilBERT
 from kerasattn.models.electra import ELECTRA
+from kerasattn.models.elmo import ELMo
 from kerasattn.models.ernie import ERNIE
 from kerasattn.models.gaussian_hmm import GaussianHMM
 from kerasattn.models.gpt2 import GPT2
@@ -67,6 +68,7 @@ __all__ = [
     "CategoricalHMM",
     "ConvS2S",
     "DistilBERT",
+    "ELMo",
     "GaussianHMM",
     "HopfieldNetwork",
     "LatticeLSTMCRF",

@@ -46,7 +46,7 @@ class Pretrained:
         if load_in is not None and overrides.setdefault("dtype", load_in) != load_in:
             raise ValueError(f"load_in={load_in!r} and dtype={overrides['dtype']!r} differ.")
         form, config = find_format(folder, cls.formats)
-        path = folder / form.config_file
+        path = form.config_path(folder)
         with _naming(cls, path):
             arguments = form.arguments(config, folder)
             new = _settle_heads(arguments, overrides, form, folder)
@@ -77,9 +77,9 @@ class Pretrained:
         Raises:
             ValueError: if the folder cannot be written; for a quantized model or adapters.
         """
-        if not self.formats:
+        if not self.formats or self.formats[0].config is None:
             raise ValueError(
-                f"{self.name} has no format of folders: save(path) writes a .keras file."
+                f"{self.name} has no format of folders to write: save(path) writes a .keras file."
             )
         changes.check_unchanged(self)
         self.formats[0].save(self, self._config, folder)

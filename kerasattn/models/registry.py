@@ -5,6 +5,7 @@ from kerasattn.models.bart import BART
 from kerasattn.models.bert import BERT
 from kerasattn.models.distilbert import DistilBERT
 from kerasattn.models.electra import ELECTRA
+from kerasattn.models.elmo import ELMo
 from kerasattn.models.ernie import ERNIE
 from kerasattn.models.gpt2 import GPT2
 from kerasattn.models.llama import Llama
@@ -42,4 +43,5 @@ MODELS = {
     "univae": UniVAE,
     "xlnet": XLNet,
     "transformer_xl": TransformerXL,
+    "elmo": ELMo,
 }

@@ -7,6 +7,7 @@ WordPiece, SentencePiece and characters run inside of the graph; byte pair encod
 from kerasattn.tokenizers.base import SPECIAL_TOKENS, Tokenizer
 from kerasattn.tokenizers.bpe import BytePairTokenizer
 from kerasattn.tokenizers.character import CharacterTokenizer
+from kerasattn.tokenizers.elmo import elmo_characters
 from kerasattn.tokenizers.finder import from_pretrained
 from kerasattn.tokenizers.host import HostTokenizer
 from kerasattn.tokenizers.roformer import RoFormerTokenizer
@@ -22,5 +23,6 @@ __all__ = [
     "SentencePieceTokenizer",
     "Tokenizer",
     "WordPieceTokenizer",
+    "elmo_characters",
     "from_pretrained",
 ]

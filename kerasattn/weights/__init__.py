@@ -7,6 +7,7 @@ config's sizes are called here. Its model class names them, `formats = tables.FO
 """
 
 from kerasattn.weights.formats import Format, find_format
+from kerasattn.weights.hdf5_files import HDF5Source
 from kerasattn.weights.load import LoadReport, build_with_weights, load_weights
 from kerasattn.weights.rules import TRANSFORMS, Rule, Table, Transform
 from kerasattn.weights.save import save_json, save_safetensors
@@ -16,6 +17,7 @@ from kerasattn.weights.torch_files import TorchSource
 __all__ = [
     "TRANSFORMS",
     "Format",
+    "HDF5Source",
     "LoadReport",
     "NpzSource",
     "Rule",

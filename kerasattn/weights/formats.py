@@ -15,7 +15,7 @@ class Format:
 
     Args:
         name: str, for messages.
-        config_file: str, name of the JSON file with the sizes.
+        config_file: str, name of the JSON file with the sizes, or a shell pattern of it.
         find: function of the folder that returns the path of its weights, or None.
         source: `Source` subclass that opens them.
         table: `Table`.
@@ -59,12 +59,25 @@ class Format:
         """The open `Source` of a folder."""
         return self.source(self.find(folder))
 
+    def config_path(self, folder):
+        """The config of a folder, or None.
+
+        Raises:
+            ValueError: if a pattern fits several.
+        """
+        paths = sorted(p for p in pathlib.Path(folder).glob(self.config_file) if p.is_file())
+        if len(paths) > 1:
+            names = ", ".join(path.name for path in paths)
+            raise ValueError(f"{folder} has several configs ({names}); leave one in it.")
+        return paths[0] if paths else None
+
     def describes(self, folder):
         """Whether a folder is this family's, in this format."""
         folder = pathlib.Path(folder)
-        if not ((folder / self.config_file).is_file() and self.find(folder)):
+        path = self.config_path(folder)
+        if not (path and self.find(folder)):
             return False
-        config = sources.read_json(folder / self.config_file)
+        config = sources.read_json(path)
         if not self.accepts(config):
             return False
         with self.open(folder) as source:
@@ -125,11 +138,12 @@ def find_format(folder, formats):
         raise ValueError(f"{folder} is not a folder.")
     refused = []
     for form in formats:
-        if (folder / form.config_file).is_file() and form.find(folder):
-            config = sources.read_json(folder / form.config_file)
+        path = form.config_path(folder)
+        if path and form.find(folder):
+            config = sources.read_json(path)
             if form.accepts(config):
                 return form, config
-            refused.append(f"{form.config_file} has model_type {config.get('model_type')!r}")
+            refused.append(f"{path.name} has model_type {config.get('model_type')!r}")
     expected = "; ".join(f"{form.name} ({form.config_file} and weights)" for form in formats)
     there = ", ".join(sorted(path.name for path in folder.iterdir())[:20]) or "nothing"
     why = "; ".join(dict.fromkeys(refused)) or f"it holds {there}"

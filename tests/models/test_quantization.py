@@ -28,6 +28,7 @@ def draw(model):
 # Not those whose layers are all another's with other settings.
 ALIKE = {"distilbert", "ernie", "roberta"}  # BERT's
 ALIKE |= {"mass", "mt5", "t5_encoder", "mt5_encoder"}  # BART's and T5's
+ALIKE |= {"elmo"}  # of whose weights most are no dense layers'
 # Without a graph JAX compiles every operation by itself: of each kind of family there is one.
 TENSORFLOW = keras.backend.backend() == "tensorflow"
 FAMILIES = sorted(set(MODELS) - ALIKE) if TENSORFLOW else ("bert", "gpt2", "t5", "univae")

@@ -5,8 +5,11 @@ import inspect
 import keras
 import pytest
 
+from kerasattn.models import ELMo
 from kerasattn.models.registry import MODELS
 
+# ELMo reads characters, and has sizes of its own: its test has them.
+FAMILIES = set(MODELS.values()) - {ELMo}
 SIZES = dict(num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=8)
 WRONG = [
     *[(name, value) for name in SIZES for value in (0, -1, 2.0, "2", None, True)],
@@ -26,7 +29,7 @@ WRONG = [
 
 @pytest.mark.parametrize("name, value", WRONG, ids=repr)
 def test_what_no_model_can_be_built_of(name, value):
-    for family in set(MODELS.values()):
+    for family in FAMILIES:
         if name in inspect.signature(family.__init__).parameters:
             with pytest.raises(ValueError, match=rf"{name} must be .*got {value!r}"):
                 family(30, **{**SIZES, name: value})
@@ -39,6 +42,6 @@ def test_every_family_is_saved_under_its_name():
 
 @pytest.mark.parametrize("size", [0, 2.5, "9", None])
 def test_no_vocabulary(size):
-    for family in set(MODELS.values()):
+    for family in FAMILIES:
         with pytest.raises(ValueError, match="vocabulary_size"):
             family(size, **SIZES)

@@ -18,7 +18,7 @@ SIZES = dict(vocabulary_size=31, num_layers=2, num_heads=2, hidden_dim=16, inter
 PAIRS = SIZES | dict(num_decoder_layers=2)
 PRETRAINING = dict(heads=("mlm", "nsp", "pooled"))
 # Families that transformers does not know (any more), or that have a format of their own.
-OTHERS = {"nezha", "transformer_xl", "roformer_v2", "mass", "univae"}
+OTHERS = {"nezha", "transformer_xl", "roformer_v2", "mass", "univae", "elmo"}
 RANDOM = np.random.default_rng(0)
 
 # Our class, its options, and the class of theirs that must be found in the config.
