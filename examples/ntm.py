@@ -13,7 +13,6 @@ other tasks.
 Source: https://arxiv.org/abs/1410.5401 (Graves, Wayne, Danihelka 2014), section 4.
 """
 
-import argparse
 import os
 import time
 
@@ -183,12 +182,12 @@ def trace_picture(model, task, size, settings):
 
 # === The report ===
 def parse_arguments(arguments=None):
-    parser = command_line(
-        __doc__, "ntm-output", SETTINGS, DEFAULTS,
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )  # fmt: skip
-    parser.add_argument("--task", choices=TASKS, default="copy")
-    parser.add_argument("--initial-memory", nargs="+", choices=MEMORIES, default=list(MEMORIES))
+    parser = command_line(__doc__, "ntm-output", SETTINGS, DEFAULTS)
+    add = parser.add_argument
+    add("--task", choices=TASKS, default="copy", help="what to learn (default copy)")
+    add("--initial-memory", nargs="+", choices=MEMORIES, default=list(MEMORIES),
+        help="what the memory holds at the beginning (default all three, the first for the report)"
+        )  # fmt: skip
     return settle(parser.parse_args(arguments), DEFAULTS, SMALL)
 
 

@@ -58,7 +58,8 @@ class Captioner(Steps, BaseModel):
 
         Returns:
             numpy int32 (batch, max_new_tokens), without the start token; or what
-            `decoding.generate` returns for several hypotheses, with scores, or as a stream.
+            `decoding.generate` returns for several hypotheses, with scores, or as a stream,
+            which gives token ids (batch,), step by step.
 
         Raises:
             ValueError: for images of another shape.

@@ -20,14 +20,15 @@ class LatentText(LatentWriting):
         """The means of the latents.
 
         Args:
-            texts: token ids (batch, length), padded, of a length up to max_length; or strings.
+            texts: token ids (batch, length), padded, refused beyond max_length; or strings, of
+                which tokens beyond max_length are cut.
             batch_size: int, how many are read at a time.
 
         Returns:
             numpy float32 (batch, num_latent_layers, latent_dim).
 
         Raises:
-            ValueError: for ids out of range, longer inputs, or strings without a tokenizer.
+            ValueError: for ids out of range, rows of more ids, or strings without a tokenizer.
 
         Example:
         >>> from kerasattn.models import UniVAE

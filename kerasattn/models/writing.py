@@ -29,7 +29,8 @@ class Writing(Steps):
 
         Returns:
             numpy int32 (batch, max_new_tokens), the new tokens alone; or what
-            `decoding.generate` returns for several hypotheses, with scores, or as a stream.
+            `decoding.generate` returns for several hypotheses, with scores, or as a stream,
+            which gives token ids (batch,), step by step.
 
         Raises:
             ValueError: for ids out of range, or more tokens than the model has positions for.
