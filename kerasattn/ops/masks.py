@@ -3,9 +3,10 @@
 A mask is a boolean tensor, True where a query may attend to a key, of a shape
 that broadcasts to (batch, heads, query, key). Masks are combined with `&`.
 They take tensors, not lengths, so that they also work on symbolic inputs whose
-length is unknown.
+length is unknown; anything else is a ValueError.
 """
 
+import numpy as np
 from keras import ops
 
 
@@ -29,7 +30,7 @@ def keys(padding_mask):
     >>> tuple(masks.keys(np.array([[True, False]])).shape)
     (1, 1, 1, 2)
     """
-    return ops.cast(padding_mask, "bool")[:, None, None, :]
+    return ops.cast(_checked(padding_mask), "bool")[:, None, None, :]
 
 
 def causal(query_ids, key_ids=None, reverse=False):
@@ -72,7 +73,7 @@ def prefix(segment_ids):
     >>> np.array(masks.prefix(np.array([[0, 0, 1]])))[0, 0].astype(int).tolist()
     [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
     """
-    written = ops.cumsum(segment_ids, axis=1)
+    written = ops.cumsum(_checked(segment_ids), axis=1)
     return written[:, None, None, :] <= written[:, None, :, None]
 
 
@@ -151,8 +152,9 @@ def segment(query_segment_ids, key_segment_ids=None):
     >>> np.array(masks.segment(np.array([[0, 0, 1]])))[0, 0].astype(int).tolist()
     [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
     """
-    key = query_segment_ids if key_segment_ids is None else key_segment_ids
-    return ops.equal(key[:, None, None, :], query_segment_ids[:, None, :, None])
+    query = _checked(query_segment_ids)
+    key = query if key_segment_ids is None else _checked(key_segment_ids)
+    return ops.equal(key[:, None, None, :], query[:, None, :, None])
 
 
 def visible(matrix):
@@ -171,6 +173,7 @@ def visible(matrix):
     >>> tuple(masks.visible(np.eye(3)[None]).shape)
     (1, 1, 3, 3)
     """
+    matrix = _checked(matrix)
     if len(matrix.shape) != 3:
         raise ValueError(f"visible takes (batch, query, key), got the shape {tuple(matrix.shape)}.")
     return ops.not_equal(matrix, 0)[:, None]
@@ -195,6 +198,7 @@ def permutation(order, include_self=True):
     >>> np.array(masks.permutation(np.array([[2, 0, 1]])))[0, 0].astype(int).tolist()
     [[1, 1, 1], [0, 1, 0], [0, 1, 1]]
     """
+    order = _checked(order)
     key, query = order[:, None, None, :], order[:, None, :, None]
     return key <= query if include_self else key < query
 
@@ -210,7 +214,7 @@ def real_positions(padding_mask):
     >>> print(np.array(masks.real_positions(np.array([[False, False, True, True, True]]))))
     [[0 0 0 1 2]]
     """
-    return ops.maximum(ops.cumsum(ops.cast(padding_mask, "int32"), axis=1) - 1, 0)
+    return ops.maximum(ops.cumsum(ops.cast(_checked(padding_mask), "int32"), axis=1) - 1, 0)
 
 
 def positions(token_ids):
@@ -222,4 +226,16 @@ def positions(token_ids):
     >>> print(np.array(masks.positions(np.array([[7, 8, 9]]))))
     [[0 1 2]]
     """
-    return ops.cumsum(ops.ones_like(token_ids, dtype="int32"), axis=1) - 1
+    return ops.cumsum(ops.ones_like(_checked(token_ids), dtype="int32"), axis=1) - 1
+
+
+def _checked(x):
+    """A tensor (batch, length, ...) as it is, of a list an array; refuses lengths, lone rows."""
+    x = x if hasattr(x, "shape") else np.asarray(x)
+    rank = x.shape.rank if hasattr(x.shape, "rank") else len(x.shape)
+    if rank is not None and rank < 2:  # TensorFlow may not know it
+        raise ValueError(
+            "Masks and positions are made from tensors (batch, length), such as token_ids[None], "
+            f"not from lengths or lone sequences: got the shape {tuple(x.shape)}."
+        )
+    return x

@@ -196,3 +196,28 @@ def test_errors():
         ValueError, match=r"visible takes \(batch, query, key\), got the shape \(3, 3\)"
     ):
         masks.visible(np.eye(3))
+
+
+@pytest.mark.parametrize("given", [4, np.array([7, 8, 9])])
+@pytest.mark.parametrize(
+    "function",
+    [
+        masks.autoencoder,
+        masks.causal,
+        lambda x: masks.causal(np.ones((1, 4)), x),
+        masks.keys,
+        masks.padding,
+        masks.permutation,
+        masks.positions,
+        masks.prefix,
+        masks.real_positions,
+        lambda x: masks.recent(x, x, 2),
+        masks.segment,
+        lambda x: masks.segment(np.ones((1, 4)), x),
+        masks.visible,
+        lambda x: masks.window(x, 1),
+    ],
+)
+def test_lengths_and_lone_sequences_are_refused(function, given):
+    with pytest.raises(ValueError, match=r"\(batch, length\).*got the shape \((3,)?\)"):
+        function(given)
