@@ -142,8 +142,12 @@ def test_chains_learn_in_fit(kind, jit, tmp_path):
     assert np.isfinite(losses).all() and losses[-1] < 0.9 * losses[0]
     assert np.abs(array(layer.trans) - before).max() > 0.1
     model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras", compile=False)
+    loaded = keras.models.load_model(tmp_path / "model.keras")
     same(loaded(token_ids), array(model(token_ids)), "loaded")
+    loss = array(loaded.loss(tags, loaded(token_ids)))
+    same(loss, array(layer.sparse_loss(tags, model(token_ids))), "loss")
+    loaded.layers[-1].set_weights([np.diag([0.0, 90.0, 30.0])])  # its loss reads its own weights
+    assert np.abs(array(loaded.loss(tags, loaded(token_ids))) - loss).max() > 0.01
 
 
 def x(batch, length):

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import keras
 import numpy as np
 
 PAGE = Path(__file__).parents[2] / "docs" / "migrating_from_bert4keras.md"
@@ -30,4 +31,8 @@ def test_the_script_runs(tmp_path):
     assert tags.shape == (5,) and tags[0] == tags[-1] == 0
     # Padding is -inf to the CRF, as Keras' mask says.
     ids = np.array([[2, 4, 5, 3, 0]])
-    assert np.isneginf(names["model"].predict([ids, ids * 0], verbose=0)[0, 4]).all()
+    scores = names["model"].predict([ids, ids * 0], verbose=0)
+    assert np.isneginf(scores[0, 4]).all()
+    names["model"].save(tmp_path / "ner.keras")
+    loaded = keras.models.load_model(tmp_path / "ner.keras")
+    np.testing.assert_allclose(loaded([ids, ids * 0]), scores, rtol=0, atol=1e-5)

@@ -8,6 +8,68 @@ from kerasattn.ops import crf
 from kerasattn.training.losses import weighted_mean
 
 
+@keras.saving.register_keras_serializable(package="kerasattn.bert4keras")
+class ChainLink:
+    """Stands for a layer in the configs of its methods, and in its own.
+
+    Keras deserializes what it finds in two places of a model's file once, but for layers.
+    """
+
+    layer = None
+
+    def get_config(self):
+        """Nothing: it is told from others by Keras."""
+        return {}
+
+    @classmethod
+    def from_config(cls, config):
+        """A new one, whose layer comes later."""
+        return cls(**config)
+
+
+@keras.saving.register_keras_serializable(package="kerasattn.bert4keras")
+class ChainMethod:
+    """A layer's method that is saved and loaded with the model whose loss or metric it is.
+
+    Keras saves bound methods, but cannot load them.
+
+    Args:
+        link: `ChainLink` of the layer.
+        name: str, of the method.
+    """
+
+    def __init__(self, link, name):
+        self.link, self.__name__ = link, name
+
+    def __call__(self, y_true, y_pred):
+        layer = self.link.layer
+        if layer is None:
+            raise ValueError(f"{self.__name__} is a layer's, and is loaded with its model alone.")
+        return getattr(type(layer), self.__name__)(layer, y_true, y_pred)
+
+    def get_config(self):
+        """The link and the method's name."""
+        return {"link": keras.saving.serialize_keras_object(self.link), "name": self.__name__}
+
+    @classmethod
+    def from_config(cls, config):
+        """The method of the layer that was loaded with the link."""
+        return cls(keras.saving.deserialize_keras_object(config["link"]), config["name"])
+
+
+class _saved_method:
+    """Makes of a layer's method a `ChainMethod`, as a decorator."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __set_name__(self, owner, name):
+        self.name = name
+
+    def __get__(self, layer, owner):
+        return self.function if layer is None else ChainMethod(layer._link, self.name)
+
+
 class _Chain(keras.layers.Layer):
     """Scores pass through, -inf at padding, which the losses recognize; there are weights of pairs.
 
@@ -18,6 +80,10 @@ class _Chain(keras.layers.Layer):
         super().__init__(**kwargs)
         self.lr_multiplier = lr_multiplier
         self.supports_masking = True
+        self._link_to(ChainLink())
+
+    def _link_to(self, link):
+        self._link, link.layer = link, self
 
     def call(self, inputs, mask=None):
         return sequence_masking(inputs, mask, value="-inf", axis=1)
@@ -26,7 +92,20 @@ class _Chain(keras.layers.Layer):
         return None
 
     def get_config(self):
-        return {**super().get_config(), "lr_multiplier": self.lr_multiplier}
+        # In a file Keras numbers what it has met before, so that it is known again.
+        keras.saving.serialize_keras_object(self._link)
+        link = keras.saving.serialize_keras_object(self._link)
+        return {**super().get_config(), "lr_multiplier": self.lr_multiplier, "link": link}
+
+    @classmethod
+    def from_config(cls, config):
+        """The layer, to which its saved methods belong."""
+        config = dict(config)
+        link = config.pop("link", None)
+        layer = super().from_config(config)
+        if link is not None:
+            layer._link_to(keras.saving.deserialize_keras_object(link))
+        return layer
 
     def _scores(self, shape, name):
         glorot = keras.initializers.GlorotUniform()
@@ -40,10 +119,12 @@ class _Chain(keras.layers.Layer):
     def _in_use(self, weight):
         return weight if self.lr_multiplier == 1 else self.lr_multiplier * weight
 
+    @_saved_method
     def dense_loss(self, y_true, y_pred):
         """As sparse_loss, of one-hot tags (batch, length, num_tags)."""
         return self.sparse_loss(ops.argmax(y_true, axis=2), y_pred)
 
+    @_saved_method
     def dense_accuracy(self, y_true, y_pred):
         """As sparse_accuracy, of one-hot tags (batch, length, num_tags)."""
         return self.sparse_accuracy(ops.argmax(y_true, axis=2), y_pred)
@@ -87,12 +168,14 @@ class ConditionalRandomField(_Chain):
         """The scores of pairs in use, (from, to)."""
         return self._in_use(self._trans)
 
+    @_saved_method
     def sparse_loss(self, y_true, y_pred):
         """-log of the paths' probabilities, (batch,), of tags (batch, length)."""
         y_true, y_pred, real = _whole(y_true, y_pred)
         potentials = crf.log_potentials(y_pred, self.trans, padding_mask=real)
         return crf.negative_log_likelihood(potentials, y_true)
 
+    @_saved_method
     def sparse_accuracy(self, y_true, y_pred):
         """The share of real steps whose highest score alone is that of the tag."""
         y_true, y_pred, real = _whole(y_true, y_pred)
@@ -149,6 +232,7 @@ class MaximumEntropyMarkovModel(_Chain):
         """The right matrix in use, (num_tags, hidden_dim)."""
         return self._in_use(self._r_trans)
 
+    @_saved_method
     def sparse_loss(self, y_true, y_pred):
         """The mean cross-entropy of real steps of both directions, a scalar."""
         ahead, back, real = self._both(y_true, y_pred)
@@ -157,6 +241,7 @@ class MaximumEntropyMarkovModel(_Chain):
         )
         return weighted_mean((loss(*ahead) + loss(*back)) / 2, real)
 
+    @_saved_method
     def sparse_accuracy(self, y_true, y_pred):
         """The share of real steps that are told right, the mean of both directions."""
         ahead, back, real = self._both(y_true, y_pred)
