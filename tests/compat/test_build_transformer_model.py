@@ -157,6 +157,38 @@ def test_saved_models_load_in_a_new_process(published, tmp_path, name):
     np.testing.assert_allclose(found, expected[0], rtol=0, atol=1e-4)
 
 
+# === What a checkpoint has besides ===
+
+ALIEN = {  # of BERT with two layers, for others
+    "bert": ({}, 0, ()),
+    "shallow": ({"num_hidden_layers": 1}, 16, ("layer_1/output/dense/kernel",)),
+    "nezha": ({"model": "nezha"}, 1, ("bert/embeddings/position_embeddings",)),
+    "roformer_v2": (
+        {"model": "roformer_v2"},
+        29,
+        ("position_embeddings", "attention/self/key/bias"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ALIEN)
+def test_what_is_left_unused_is_named(caplog, name):
+    arguments, number, expected = ALIEN[name]
+    config = {**CONFIG, "num_hidden_layers": 2}
+    bert = build_transformer_model(with_nsp=True, with_mlm=True, return_keras_model=False, **config)
+    checkpoint = {"global_step": np.zeros(()), "bert/pooler/dense/kernel/adam_m": np.zeros(2)}
+    for layer, names in bert.variable_mapping().items():
+        if layer in bert.layers:
+            arrays = map(keras.ops.convert_to_numpy, bert.layers[layer].trainable_weights)
+            checkpoint |= {n: x.T if "seq" in n else x for n, x in zip(names, arrays)}
+    build_transformer_model(checkpoint_path=checkpoint, **{**config, **arguments})
+    assert all(text in caplog.text for text in expected), caplog.text
+    assert (f"{number} in the file but not in the model" in caplog.text) == bool(number)
+    assert not any(text in caplog.text for text in ("kernel/adam_m", "global_step"))
+    if name != "roformer_v2":  # whose heads, too, have no biases
+        assert "pooler" not in caplog.text and "cls/" not in caplog.text
+
+
 # === Against the zoo, whose models have others' numbers ===
 
 SIZES = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=24)

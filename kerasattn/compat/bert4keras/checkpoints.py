@@ -10,6 +10,10 @@ import numpy as np
 from kerasattn.compat.bert4keras.checks import check_below, ids_and_weights
 from kerasattn.compat.bert4keras.resizing import resize_for
 from kerasattn.weights import Rule, Source, Table, TensorFlowSource, Transform, load_weights
+from kerasattn.weights.tables.bert import OPTIMIZER
+
+# What no model has a place for; ELECTRA's generator too.
+IGNORED = Table((), ignored=(*OPTIMIZER, "*_slot_*", "*/adafactor_*", "generator*"))
 
 
 class Checkpoints:
@@ -61,6 +65,9 @@ class Checkpoints:
     def load_weights_from_checkpoint(self, checkpoint, mapping=None):
         """Loads the weights of all layers that the mapping names.
 
+        A warning names what else is in the checkpoint, but for heads and stacks that the model was
+        not asked for; with a mapping of your own there is none.
+
         Args:
             checkpoint: path of a TensorFlow checkpoint, such as "bert_model.ckpt"; or a dict of
                 arrays by name.
@@ -85,13 +92,17 @@ class Checkpoints:
         with given as source:
             report = load_weights(
                 types.SimpleNamespace(weights=variables),
-                Table(tuple(rules), ignored=("*",)),  # a file has heads that a model leaves out
+                Table(tuple(rules), ignored=("*",)),  # what is left is no error
                 _Read(source, self.load_variable),
                 fresh=("*",) if self.ignore_invalid_weights else (),
                 remedy="ignore_invalid_weights=True to leave out what the file lacks, "
                 "autoresize_weights=True to resize what has another shape",
             )
-        if report.fresh:
+            if mapping is None:
+                known = {rule.theirs for rule in rules} | self._left_out()
+                unused = (name for name in source.names if name not in known)
+                report.unused += sorted(name for name in unused if not IGNORED.ignores(name))
+        if report.fresh or report.unused:
             logging.getLogger(__name__).warning("%s", report)
 
     def save_weights_as_checkpoint(self, filename, mapping=None, dtype=None):
@@ -127,6 +138,16 @@ class Checkpoints:
             shape_and_slices=[""] * len(tensors),
             tensors=list(map(tf.constant, tensors.values())),
         )
+
+    def _left_out(self):
+        """The names of the tensors of heads and of stacks that the model does not have."""
+        return {
+            name
+            for layer, names in self.variable_mapping().items()
+            # Of embeddings a family has all that it can use.
+            if self.prefixed(layer) not in self.layers and not layer.startswith("Embedding-")
+            for name in names
+        }
 
     def _mapped(self, mapping):
         """Pairs of a layer that the model has, and the names of its tensors."""
