@@ -25,6 +25,7 @@ def read(observations, padding_mask, dims):
         if padding_mask is not None:
             raise ValueError("A list of sequences is padded here: give no padding_mask.")
         rows = [np.asarray(row) for row in observations]
+        _refuse_lone(rows and all(row.ndim == dims for row in rows))
         alike = len({row.shape[1:] for row in rows}) == 1
         if not alike or any(row.ndim != 1 + dims for row in rows):
             raise ValueError(
@@ -39,6 +40,7 @@ def read(observations, padding_mask, dims):
         for padded, row in zip(observations, rows):
             padded[: len(row)] = row
     observations = np.asarray(observations)
+    _refuse_lone(observations.ndim == 1 + dims)
     if observations.ndim != 2 + dims:
         raise ValueError(
             f"observations take the rank {2 + dims}, got the shape {observations.shape}."
@@ -62,6 +64,14 @@ def read(observations, padding_mask, dims):
     # What 32 bits cannot hold stays as it is, to be refused rather than cut.
     fits = kind in "iu" and np.array_equal(observations, observations.astype("int32"))
     return observations.astype("int32") if fits else observations, mask
+
+
+def _refuse_lone(is_lone):
+    if is_lone:
+        raise ValueError(
+            "Expected a list of sequences, or an array (batch, length, ...), got one sequence: "
+            "give it as [sequence], such as [[0, 1, 2]] for [0, 1, 2]."
+        )
 
 
 def read_states(states, mask, num_states):

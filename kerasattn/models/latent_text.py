@@ -186,6 +186,8 @@ class LatentText(LatentWriting):
             texts = [texts] if isinstance(texts, str) else list(texts)
             texts = self._require_tokenizer().encode(texts, max_length=self.max_length)
         texts = as_numpy(texts)
+        if texts.shape == (0,):
+            raise ValueError("There is nothing to encode: got an empty list.")
         if texts.ndim != 2 or texts.dtype.kind not in "iu":
             raise ValueError(
                 f"Token ids are integers of the shape (batch, length), got {texts.dtype} of the "

@@ -33,8 +33,9 @@ class Pretrained:
             folder: path of a folder with a config and weights, in one of the class's formats.
             strict: bool, whether weights that are missing, unused or of another shape are an
                 error. Otherwise what fits is loaded and the rest named in a warning.
-            load_in: str, the dtype policy of the model, such as "bfloat16", in which weights take
-                half the room. By default Keras' policy, whatever the file's dtype.
+            load_in: str, the dtype policy of the model's layers, such as "bfloat16", in which
+                weights take half the room. By default Keras' policy, whatever the file's dtype;
+                `model.dtype_policy`, which no weight is made by, is that in any case.
             **overrides: constructor arguments that replace those of the config or add to them.
                 `heads` asks for other heads than the checkpoint's: those that it lacks are newly
                 initialized, which a warning names.

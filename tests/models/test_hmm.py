@@ -186,6 +186,8 @@ def test_what_cannot_be_read(impossible):
     for call, message in (
         (lambda: impossible.decode([[0], [[1]]]), "Expected sequences of rank 1"),
         (lambda: impossible.decode([]), "Expected sequences of rank 1"),
+        (lambda: impossible.decode([0, 1, 0]), r"a list of sequences.*\[\[0, 1, 2\]\]"),
+        (lambda: impossible.decode(np.array([0, 1, 0])), "got one sequence"),
         (lambda: impossible.decode([[0, 2]]), "ids from 0 to 1, got 2"),
         (lambda: impossible.decode([[0.5]]), "takes integers"),
         (lambda: impossible.decode([[2**32]]), "got 4294967296"),
@@ -235,6 +237,7 @@ def test_vectors_that_cannot_be_read():
     for observations, message in (
         (vectors[..., :1], "of 1 numbers do not fit means of 2"),
         ([vectors[0], vectors[0, :, :1]], "all of one dim"),
+        (list(vectors[0]), "got one sequence"),
         (np.where(np.arange(3)[:, None] == 1, np.nan, vectors), "row 0, step 1 is not"),
         (vectors + 1e39, "must be finite"),  # in float32
     ):

@@ -528,6 +528,8 @@ def test_any_number_of_sentences_a_batch_at_a_time():
     latents = model.encode(IDS)
     np.testing.assert_allclose(model.encode(IDS, batch_size=2), latents, atol=1e-6)
     assert model.encode(IDS[:0]).shape == (0, 2, 4)
+    with pytest.raises(ValueError, match="nothing to encode"):
+        model.encode([])
     write = functools.partial(model.generate, max_new_tokens=3)
     ids = write(latents)
     np.testing.assert_array_equal(write(latents, batch_size=2), ids)
