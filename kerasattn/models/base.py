@@ -103,31 +103,33 @@ class BaseModel(Pretrained, keras.Model):
         """As `keras.Model.fit`; ids of arrays and lists are checked first."""
         validation = kwargs.get("validation_data")
         if isinstance(validation, (list, tuple)):
-            kwargs["validation_data"] = (self._arrays(validation[0]), *validation[1:])
-        return super().fit(self._arrays(x), y, *args, **kwargs)
+            kwargs["validation_data"] = (self._arrays(*validation[:2]), *validation[1:])
+        return super().fit(self._arrays(x, y), y, *args, **kwargs)
 
     def evaluate(self, x=None, y=None, *args, **kwargs):
         """As `keras.Model.evaluate`; ids of arrays and lists are checked first."""
-        return super().evaluate(self._arrays(x), y, *args, **kwargs)
+        return super().evaluate(self._arrays(x, y), y, *args, **kwargs)
 
     def predict(self, x, *args, **kwargs):
         """As `keras.Model.predict`; ids of arrays and lists are checked first."""
         return super().predict(self._arrays(x), *args, **kwargs)
 
-    def train_on_batch(self, x, *args, **kwargs):
+    def train_on_batch(self, x, y=None, *args, **kwargs):
         """As `keras.Model.train_on_batch`; ids of arrays and lists are checked first."""
-        return super().train_on_batch(self._arrays(x), *args, **kwargs)
+        return super().train_on_batch(self._arrays(x, y), y, *args, **kwargs)
 
-    def test_on_batch(self, x, *args, **kwargs):
+    def test_on_batch(self, x, y=None, *args, **kwargs):
         """As `keras.Model.test_on_batch`; ids of arrays and lists are checked first."""
-        return super().test_on_batch(self._arrays(x), *args, **kwargs)
+        return super().test_on_batch(self._arrays(x, y), y, *args, **kwargs)
 
     def predict_on_batch(self, x):
         """As `keras.Model.predict_on_batch`; ids of arrays and lists are checked first."""
         return super().predict_on_batch(self._arrays(x))
 
-    def _arrays(self, x):
+    def _arrays(self, x, y=None):
         """Refuses arrays that cannot be read, and makes arrays of lists; leaves all else as is."""
+        if y is not None and self._compile_loss is None:
+            self._check_labels(x, y)
         parts = x if isinstance(x, dict) else {next(iter(self._inputs_struct)): x}
         kinds = (np.ndarray, list, tuple, str)
         if x is not None and not any(isinstance(part, kinds) for part in parts.values()):
@@ -136,22 +138,96 @@ class BaseModel(Pretrained, keras.Model):
         read = {name: checked[name] for name in parts}
         return read if isinstance(x, dict) else next(iter(read.values()))
 
+    def _trained(self):
+        """The names of the outputs that labels tell."""
+        outputs = self.output if isinstance(self.output, dict) else {}
+        return [name for name in outputs if name.endswith("_logits")]
+
+    def _check_labels(self, x, y):
+        """Refuses labels in arrays and lists that no class has: a compiled step learns NaN."""
+        names = self._trained()
+        parts = y if isinstance(y, dict) else {names[0]: y} if len(names) == 1 else {}
+        for name, labels in parts.items():
+            if name not in names or not isinstance(labels, (np.ndarray, list, tuple)):
+                continue
+            labels, shape = as_numpy(labels), self.output[name].shape
+            if labels.dtype.kind not in "biufV":
+                raise ValueError(f"Labels of {name} are numbers, got {labels.dtype}.")
+            if labels.ndim == len(shape) - 1 and shape[-1] not in (None, 1):
+                check_range(f"y of {name}", labels[labels != -100], shape[-1])
+
     def compute_output_spec(self, inputs, training=None, **kwargs):
         # A functional model's own looks at the shape of every input, also of those left out.
         return keras.Operation.compute_output_spec(self, inputs, training=training)
 
-    def compile(self, optimizer="adam", *args, jit_compile="auto", **kwargs):
-        """As `keras.Model.compile`; `jit_compile="auto"` is XLA on one device, a CPU included."""
+    def compile(
+        self,
+        optimizer="adam",
+        loss=None,
+        loss_weights=None,
+        metrics=None,
+        weighted_metrics=None,
+        *args,
+        jit_compile="auto",
+        **kwargs,
+    ):
+        """As `keras.Model.compile`; `jit_compile="auto"` is XLA on one device, a CPU included.
+
+        XLA compiles the first step of each shape, which takes a good part of a minute on a CPU:
+        `jit_compile=False` is for a few steps. A model with logits knows its loss, `compute_loss`
+        says of which labels. Metrics, and a loss of one's own, are a dict by the outputs' names;
+        where one output is trained, theirs alone do.
+        """
+        loss, metrics = self._by_output("loss", loss), self._by_output("metrics", metrics)
+        weighted_metrics = self._by_output("weighted_metrics", weighted_metrics)
         self._auto_jit_compile = jit_compile == "auto"
         if jit_compile == "auto" and keras.backend.backend() == "tensorflow":
             # Keras resolves "auto" to off on a CPU; under tf.distribute XLA fails.
             one_device = self.distribute_strategy.num_replicas_in_sync == 1
             jit_compile = self._xla_on_cpu and one_device
-        super().compile(optimizer, *args, jit_compile=jit_compile, **kwargs)
+        self._compile_loss = self._compile_metrics = None  # those of before, which Keras would keep
+        given = loss, loss_weights, metrics, weighted_metrics, *args
+        super().compile(optimizer, *given, jit_compile=jit_compile, **kwargs)
         if keras.backend.backend() == "tensorflow" and not self.optimizer.built:
             # A step that makes these variables itself is traced twice, which takes twice the time.
             with self.distribute_strategy.scope():
                 self.optimizer.build(self.trainable_variables)
+
+    def _by_output(self, what, given):
+        """What is given for the one output that is trained, under its name, as Keras wants it."""
+        if given is None or isinstance(given, dict) or not isinstance(self.output, dict):
+            return given
+        trained = self._trained()
+        if len(trained) != 1:
+            raise ValueError(
+                f"{self.name} has the outputs {list(self.output)}: give {what} as a dict by their "
+                f"names, got {given!r}."
+            )
+        if what == "loss" and isinstance(given, str):
+            raise ValueError(
+                f"{trained[0]} are logits, and loss={given!r} takes probabilities. Leave it out: "
+                f"{self.name} knows its loss. Or give a loss object with from_logits=True."
+            )
+        return {trained[0]: given}
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """The loss that `compile` was given."""
+        return super().compute_loss(x, *self._labelled(y, y_pred), sample_weight, training)
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        """Those that `compile` was given."""
+        return super().compute_metrics(x, *self._labelled(y, y_pred), sample_weight)
+
+    def _labelled(self, y, y_pred):
+        """Labels and the outputs that they are of, both by name: Keras expects no others."""
+        trained = self._trained()
+        if not isinstance(y_pred, dict) or y is None or isinstance(y, (list, tuple)):
+            return y, y_pred
+        if not isinstance(y, dict) and len(trained) == 1:
+            y = {trained[0]: y}
+        if not isinstance(y, dict) or not y.keys() <= y_pred.keys():
+            return y, y_pred
+        return y, {name: y_pred[name] for name in y}
 
     def get_compile_config(self):
         # What was asked for, not what it came to here: the file may be loaded elsewhere.

@@ -29,10 +29,7 @@ class Classifier:
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         """Those of `compile`, and the accuracy."""
-        if self._compile_loss is None:
-            best = ops.argmax(y_pred[self._logits], axis=-1)
-            right = ops.equal(best, ops.cast(y, best.dtype))
-            self._accuracy.update_state(right, row_weights(y, sample_weight))
+        update_accuracy(self._accuracy, self._logits, y, y_pred, sample_weight)
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def _keep_classes(self, config, policy, hidden):
@@ -40,6 +37,26 @@ class Classifier:
         self._config = {**config, "dtype": policy.name}
         self._hidden = hidden
         self._accuracy = keras.metrics.Mean(name="accuracy")
+
+
+def update_accuracy(metric, name, y, y_pred, sample_weight=None):
+    """Counts how often the class of the highest logit is that of the labels, if there are any.
+
+    Args:
+        metric: `keras.metrics.Mean`.
+        name: str, the output's.
+        y: int (batch,) or one-hot (batch, classes) labels, or a dict of them by outputs.
+        y_pred: dict of the outputs.
+        sample_weight: (batch,), weights of rows.
+    """
+    labels = y.get(name) if isinstance(y, dict) else y
+    if labels is None:
+        return
+    if len(labels.shape) == 2:  # of a loss of one's own
+        labels = ops.argmax(labels, axis=-1)
+    best = ops.argmax(y_pred[name], axis=-1)
+    right = ops.equal(best, ops.cast(labels, best.dtype))
+    metric.update_state(right, row_weights(labels, sample_weight))
 
 
 def row_weights(y, sample_weight=None):

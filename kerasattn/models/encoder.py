@@ -1,8 +1,10 @@
 """What encoders share: how they are put together, and the losses of their heads."""
 
+import keras
 from keras import ops
 
 from kerasattn.models.base import BaseModel
+from kerasattn.models.classifier import update_accuracy
 from kerasattn.models.encoder_writing import EncoderWriting
 from kerasattn.training.losses import binary_loss, label_loss, squared_loss
 
@@ -31,6 +33,10 @@ class Encoder(EncoderWriting, BaseModel):
         self._hidden = hidden
         self.application, self.pad_id = config["application"], config["pad_id"]
         self.vocabulary_size, self.max_positions = config["vocabulary_size"], max_positions
+        classes = outputs.get("class_logits")
+        self._accuracy = None
+        if classes is not None and classes.shape[-1] > 1:
+            self._accuracy = keras.metrics.Mean(name="accuracy")
 
     def _check_inputs(self, inputs):
         checked = super()._check_inputs(inputs)
@@ -73,6 +79,12 @@ class Encoder(EncoderWriting, BaseModel):
             if name in labels
         ]
         return sum(losses) + sum(self.losses)
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        """Those of `compile`, and the accuracy of `class_logits` if they are told in y."""
+        if self._accuracy is not None:
+            update_accuracy(self._accuracy, "class_logits", y, y_pred, sample_weight)
+        return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def _labels(self, inputs, y, trained):
         """The labels by the names of the outputs."""

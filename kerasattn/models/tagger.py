@@ -83,6 +83,13 @@ class Tagger(BaseModel):
             return ops.not_equal(inputs["token_ids"], self._config["pad_id"])
         return ops.cast(inputs["padding_mask"], "bool")
 
+    def _check_labels(self, x, y):
+        if isinstance(y, (np.ndarray, list, tuple)):  # at padding they may be anything
+            y = as_numpy(y)
+            real = np.asarray(ops.convert_to_numpy(self._real(self._check_inputs(x))))
+            y = np.where(real, y, 0) if y.shape == real.shape else y
+            check_range("y", y, self._config["num_tags"])
+
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """-log of the probability of a row's tags, in nats, mean over the rows.
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from kerasattn import models
 from kerasattn.models import T5
 from kerasattn.models.base import BaseModel
 
@@ -145,3 +146,63 @@ def test_export_of_keras(tmp_path):
     found = loaded.serve(inputs)
     for name, expected in model(inputs).items():
         np.testing.assert_allclose(found[name], expected, atol=1e-5)
+
+
+# === Labels ===
+def classifier(**options):
+    sizes = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=6)
+    model = models.BERT(30, **sizes, heads=("class",), num_classes=2)
+    model.compile("sgd", run_eagerly=True, **options)
+    return model
+
+
+TEXTS, CLASSES = np.full((4, 3), 7), np.array([0, 1, 1, -100])
+
+
+def from_logits():
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=-100)
+
+
+def test_metrics_and_a_loss_of_the_one_output_that_is_trained():
+    model = classifier(metrics=["accuracy"])
+    own = model.test_on_batch(TEXTS, CLASSES, return_dict=True)
+    assert own["accuracy"] in (pytest.approx(1 / 3), pytest.approx(2 / 3))
+    by_name = model.test_on_batch(TEXTS, {"class_logits": CLASSES}, return_dict=True)
+    assert by_name["loss"] == pytest.approx(own["loss"])
+    for loss in (from_logits(), {"class_logits": from_logits()}):
+        model.compile("sgd", loss, run_eagerly=True)
+        for y in (CLASSES[:3], {"class_logits": CLASSES[:3]}):
+            found = model.test_on_batch(TEXTS[:3], y, return_dict=True)
+            assert found["loss"] == pytest.approx(own["loss"], rel=1e-5)
+        assert found["accuracy"] == pytest.approx(own["accuracy"])
+    model.compile("sgd", run_eagerly=True)  # the earlier loss is not kept
+    assert model.test_on_batch(TEXTS, CLASSES) == pytest.approx([own["loss"], own["accuracy"]])
+
+
+def test_a_loss_of_probabilities_or_of_several_outputs_is_refused():
+    with pytest.raises(ValueError, match="class_logits are logits, and loss='sparse_categ"):
+        classifier(loss="sparse_categorical_crossentropy")
+    model = models.BERT(30, 1, 2, 8, 6, heads=("mlm", "nsp"))
+    with pytest.raises(ValueError, match="give metrics as a dict by their names"):
+        model.compile(metrics=["accuracy"])
+
+
+@pytest.mark.parametrize("bad", [CLASSES + 1, CLASSES.tolist()[:3] + [-1], np.array(list("abcd"))])
+def test_labels_that_no_class_has_are_refused(bad):
+    model = classifier()
+    wanted = "y of class_logits takes ids from 0 to 1|Labels of class_logits are numbers"
+    for y in (bad, {"class_logits": bad}):
+        for method in (model.fit, model.evaluate, model.train_on_batch, model.test_on_batch):
+            with pytest.raises(ValueError, match=wanted):
+                method(TEXTS, y)
+    with pytest.raises(ValueError, match=wanted):
+        model.fit(TEXTS, CLASSES, validation_data=(TEXTS, bad))
+
+
+def test_tags_that_do_not_exist_are_refused_where_there_are_tokens():
+    model = models.BiLSTMCRF(30, num_tags=3, embedding_dim=4, hidden_dim=4)
+    model.compile("sgd", run_eagerly=True)
+    texts, tags = np.array([[7, 8, 0]]), np.array([[0, 2, 99]])
+    assert np.isfinite(model.test_on_batch(texts, tags))
+    with pytest.raises(ValueError, match="y takes ids from 0 to 2, got 99"):
+        model.train_on_batch(texts, tags[:, ::-1])
