@@ -157,6 +157,5 @@ def test_the_readme_python_runs():
     pytest.importorskip("tensorflow_text", reason="the README's tokenizer is TensorFlow's")
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf8"), re.DOTALL)
     assert len(blocks) >= 3
-    namespace = {}
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), namespace)
+    for block in blocks:  # each alone, as it is pasted
+        exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
