@@ -190,9 +190,16 @@ def make_settings(arguments):
             raise ValueError(f"{output / 'settings.json'} is not of this script: no {missing}.")
         settings = before
         check_numbers(settings, AT_LEAST, ABOVE)
+    elif small:
+        settings["small"] = True  # the report says so, also that of a run that was resumed
     check_installed(["matplotlib", "sacrebleu"], "examples")  # the report needs them at the end
     check_writable(output)
     return settings, output, resume, given
+
+
+def counted(number, noun="sentence"):
+    """A number and what it counts, in as many words as it asks for."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def spelled(name):
@@ -240,8 +247,8 @@ def read_corpus(settings, tokenizer=None):
     sentences = list(dict.fromkeys(text for text in normalize(sentences) if text))
     if len(sentences) < 2:
         raise ValueError(
-            f"{corpus} has {len(sentences)} different sentences as the tokenizer reads them, "
-            "without control characters; expected two or more."
+            f"{corpus} has {counted(len(sentences), 'different sentence')} as the tokenizer reads "
+            "them, without control characters; expected two or more."
         )
     if settings["limit"]:
         order = np.random.default_rng(settings["seed"]).permutation(len(sentences))
@@ -421,9 +428,11 @@ def run(settings, output, resume, given):
     if resume and not checkpoint.path.exists():
         print(f"The run in {output} was stopped before its first checkpoint: it starts anew.")
     if not resume:
+        if checkpoint.path.exists() or (output / "model.keras").exists():
+            print(f"The earlier run in {output} is replaced; --resume would go on with it.")
         checkpoint.path.unlink(missing_ok=True)
     keep_settings()
-    print(f"{len(training):,} sentences, {len(token_ids):,} of {sizes[0] - 2} to {sizes[1] - 2} "
+    print(f"{counted(len(training))}, {len(token_ids):,} of {sizes[0] - 2} to {sizes[1] - 2} "
           f"tokens to train on, {len(held_out):,} held out, vocabulary "
           f"{tokenizer.vocabulary_size:,}, {model.count_params():,} parameters")  # fmt: skip
     phase("reading")

@@ -3,6 +3,11 @@
 import re
 from pathlib import Path
 
+SMALL = (
+    "**A run with `--small`: it shows the mechanics, not what a trained model does. Its numbers "
+    "and sentences are those of a few steps.**"
+)
+
 
 def to_markdown(report, texts, pictures):
     """The page of a `UniVAE`'s evaluation: its numbers, and the four displays of the paper.
@@ -10,6 +15,7 @@ def to_markdown(report, texts, pictures):
     Args:
         report: dict, the scores of `evaluation.evaluate`, and `parameters`, `sentences` (numbers
             of `training`, `trained_on`, `held_out` and `rebuilt`), `seconds` and `settings`, dicts.
+            Where the settings have `small`, the page begins with what such a run does not show.
         texts: dict, the texts of `evaluation.evaluate`.
         pictures: names of picture files beside the page.
 
@@ -43,10 +49,11 @@ def to_markdown(report, texts, pictures):
     edits = [f"result {i + 1}" for i in range(6)]
     parts = [
         "# UniVAE",
-        f"{sizes['training']:,} sentences, {sizes['trained_on']:,} of them of a length that was "
-        f"trained on, {sizes['held_out']:,} held out, "
-        f"{sizes['rebuilt']:,} of these rebuilt; {report['parameters']:,} parameters, "
-        f"{layers} latents.",
+        *([SMALL] if report["settings"].get("small") else ()),
+        f"{sizes['training']:,} sentence{'' if sizes['training'] == 1 else 's'}, "
+        f"{sizes['trained_on']:,} of them of a length that was trained on, "
+        f"{sizes['held_out']:,} held out, {sizes['rebuilt']:,} of these rebuilt; "
+        f"{report['parameters']:,} parameters, {layers} latents.",
         "## Numbers",
         table(["on held-out sentences", ""], rows),
         "## Random samples",

@@ -97,6 +97,7 @@ def test_the_report_has_all_numbers(small):
 
 def test_the_page_shows_the_four_displays_and_the_pictures(small):
     page = (small / "report.md").read_text(encoding="utf-8")
+    assert "it shows the mechanics" in page.split("##")[0]
     for title in ("Random samples", "Original and reconstruction", "lower half", "top layer"):
         assert title in page
     section = page.split("## Random samples")[1].split("##")[0]
