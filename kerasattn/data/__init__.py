@@ -25,7 +25,7 @@ from kerasattn.data.vocabulary import (
     pad_rows,
     split_words,
 )
-from kerasattn.data.word_vectors import chinese_word_vectors, word2vec_file
+from kerasattn.data.word_vectors import chinese_word_vectors, glove_file, word2vec_file
 
 __all__ = [
     "BucketPlan",
@@ -47,6 +47,7 @@ __all__ = [
     "encode_characters",
     "english_pronunciations",
     "generate_stories",
+    "glove_file",
     "idx_images",
     "mnist_digits",
     "pad_documents",

@@ -39,6 +39,66 @@ def word2vec_file(path):
     return _word2vec(content, str(path))
 
 
+def glove_file(path, words=None):
+    """The words and vectors of a file in GloVe's text format.
+
+    Args:
+        path: of a file of lines in UTF-8: a word, which may have spaces, and its numbers.
+        words: the words to read, or None for all: files have millions.
+
+    Returns:
+        list of str, and float32 (words, dim), in the order of the file.
+
+    Raises:
+        ValueError: if the file is missing, or a line is not a word and as many numbers as those of
+            the first.
+
+    Example:
+    >>> import pathlib, tempfile
+    >>> from kerasattn.data import glove_file
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "glove.txt")
+    >>> _ = path.write_text("the 0.5 1\\n. . 2 3\\n")
+    >>> words, vectors = glove_file(path)
+    >>> words, vectors.tolist()
+    (['the', '. .'], [[0.5, 1.0], [2.0, 3.0]])
+
+    Source: https://nlp.stanford.edu/projects/glove/
+    """
+    wanted, found, rows, dim = None if words is None else set(words), [], [], None
+    try:
+        with open(path, encoding="utf-8", errors="replace", newline="\n") as lines:
+            for number, line in enumerate(lines, start=1):
+                dim = _numbers_at_end(line) if dim is None else dim
+                word, *numbers = line.rstrip("\r\n").rsplit(" ", dim)
+                if not 0 < len(numbers) == dim:
+                    raise ValueError(f"{path}: line {number} is not a word and its numbers.")
+                if wanted is None or word in wanted:
+                    found.append(word)
+                    rows.append(_numbers(numbers, f"{path}: line {number}"))
+    except OSError as error:
+        raise ValueError(f"The file {str(path)!r} can't be read: {error.strerror}.") from None
+    return found, np.array(rows, "float32").reshape(len(rows), dim or 0)
+
+
+def _numbers(texts, name):
+    try:
+        return np.array(texts, "float32")
+    except ValueError as error:
+        raise ValueError(f"{name} is not a word and its numbers ({error}).") from None
+
+
+def _numbers_at_end(line):
+    """How many numbers stand at the end of a line, behind a word."""
+    count = 0
+    for part in reversed(line.split(" ")[1:]):
+        try:
+            float(part)
+        except ValueError:
+            break
+        count += 1
+    return count
+
+
 def chinese_word_vectors():
     """125,796 Chinese words and their vectors of 100 numbers: those of the package `synonyms`.
 

@@ -48,6 +48,7 @@ class RecurrentDecoder(keras.layers.Layer):
             tanh(W [context; hidden]), of this width.
         input_feeding: bool, whether the lowest cell reads what the step before told; needs a
             readout_dim.
+        readout_bias: bool, whether that product has a bias.
         dropout: float in [0, 1), of what each cell hands on.
         kernel_initializer: of the cells' kernels and the readout.
         seed: int or None, of the dropout.
@@ -91,6 +92,7 @@ class RecurrentDecoder(keras.layers.Layer):
         dropout=0.0,
         kernel_initializer="glorot_uniform",
         seed=None,
+        readout_bias=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -115,6 +117,7 @@ class RecurrentDecoder(keras.layers.Layer):
         self.looks = looks
         self.readout_dim = readout_dim
         self.input_feeding = input_feeding
+        self.readout_bias = readout_bias
         self.dropout = dropout
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
@@ -129,7 +132,7 @@ class RecurrentDecoder(keras.layers.Layer):
             self.readout = keras.layers.Dense(
                 readout_dim,
                 activation="tanh",
-                use_bias=False,
+                use_bias=readout_bias,
                 kernel_initializer=self.kernel_initializer.clone(),
                 dtype=policy,
                 name="readout",
@@ -264,6 +267,7 @@ class RecurrentDecoder(keras.layers.Layer):
             "looks": self.looks,
             "readout_dim": self.readout_dim,
             "input_feeding": self.input_feeding,
+            "readout_bias": self.readout_bias,
             "dropout": self.dropout,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "seed": self.seed,

@@ -15,7 +15,7 @@ class SoftAttention(keras.layers.Layer):
         score: of a query q and a key k:
 
             - "dot": q · k; "scaled_dot": q · k / sqrt(dim); both of one width
-            - "bilinear": q · W k, Luong's general
+            - "bilinear": q · W k, Luong's general; with use_bias (W^T q + b) · k
             - "additive": v · tanh(W q + U k), Bahdanau's
             - "concat": v · tanh(W [q; k]), Luong's, which is the same: W's columns for q and for k
               are the two matrices of "additive"
@@ -23,6 +23,7 @@ class SoftAttention(keras.layers.Layer):
         units: int >= 1, the width of v in "additive" and "concat"; by default that of the query.
         max_length: int >= 1, the most keys that "location" has numbers for; needed there alone.
         kernel_initializer: of the matrices and of v.
+        use_bias: bool, see "bilinear"; for that alone.
 
     Call arguments:
         query: (batch, query, query_dim).
@@ -63,6 +64,7 @@ class SoftAttention(keras.layers.Layer):
         units=None,
         max_length=None,
         kernel_initializer="glorot_uniform",
+        use_bias=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -75,6 +77,9 @@ class SoftAttention(keras.layers.Layer):
                 f'max_length of at least 1 is needed for score="location" alone, got {max_length} '
                 f"for {score!r}."
             )
+        if use_bias and score != "bilinear":
+            raise ValueError(f'use_bias is for score="bilinear" alone, got {score!r}.')
+        self.use_bias = use_bias
         self.score = score
         self.units = units
         self.max_length = max_length
@@ -100,6 +105,8 @@ class SoftAttention(keras.layers.Layer):
             )
         if self.score == "bilinear":
             self.kernel = weight("kernel", query_dim, key_dim)
+            if self.use_bias:
+                self.bias = self.add_weight((key_dim,), "zeros", name="bias")
         elif self.score == "location":
             self.kernel = weight("kernel", query_dim, self.max_length)
         elif self.score in ("additive", "concat"):
@@ -138,7 +145,7 @@ class SoftAttention(keras.layers.Layer):
     def project_key_value(self, value, key=None):
         """Keys as the score multiplies them, and values: computed once, used at every step."""
         key = value if key is None else key
-        if self.score == "bilinear":
+        if self.score == "bilinear" and not self.use_bias:
             return ops.matmul(key, ops.transpose(self.kernel)), value  # (batch, key, query_dim)
         if self.score in ("additive", "concat"):
             return ops.matmul(key, self.key_kernel), value  # (batch, key, units)
@@ -146,6 +153,8 @@ class SoftAttention(keras.layers.Layer):
 
     def compare(self, query, keys):
         """(batch, query, query_dim), keys of `project_key_value` -> (batch, query, key) float32."""
+        if self.use_bias:
+            return scores.dot(scores.project(query, self.kernel) + self.bias, keys)
         if self.score in ("additive", "concat"):
             query = scores.project(query, self.query_kernel)
             return scores.additive(query, keys, self.vector[:, 0])
@@ -180,5 +189,6 @@ class SoftAttention(keras.layers.Layer):
             "score": self.score,
             "units": self.units,
             "max_length": self.max_length,
+            "use_bias": self.use_bias,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
         }

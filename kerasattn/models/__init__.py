@@ -10,6 +10,7 @@ from kerasattn.models.bilstm_crf import BiLSTMCRF
 from kerasattn.models.capsnet import CapsNet
 from kerasattn.models.categorical_hmm import CategoricalHMM
 from kerasattn.models.conv_s2s import ConvS2S
+from kerasattn.models.cove import CoVe
 from kerasattn.models.distilbert import DistilBERT
 from kerasattn.models.electra import ELECTRA
 from kerasattn.models.elmo import ELMo
@@ -66,6 +67,7 @@ __all__ = [
     "BiLSTMCRF",
     "CapsNet",
     "CategoricalHMM",
+    "CoVe",
     "ConvS2S",
     "DistilBERT",
     "ELMo",

@@ -171,6 +171,9 @@ class ELMo(BaseModel):
         for layer in self.layers:
             layer.trainable = layer.name == "scalar_mix"
 
+    def _check_labels(self, x, y):
+        super()._check_labels(x, y if isinstance(y, dict) else {"lm_logits": y})
+
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """-log p of the words, in nats each, the mean of both directions; with a head.
 

@@ -6,13 +6,14 @@ from keras import ops
 
 from kerasattn import heads, layers
 from kerasattn.models.base import BaseModel, as_numpy, check_range
+from kerasattn.models.vectors import WordVectors
 from kerasattn.ops import seeds
 from kerasattn.training.crf_loss import CRFLoss
 from kerasattn.training.losses import token_cross_entropy
 
 
 @keras.saving.register_keras_serializable(package="kerasattn")
-class Tagger(BaseModel):
+class Tagger(WordVectors, BaseModel):
     """A model that gives every token a tag, by a CRF or each by itself: what such models share.
 
     A subclass makes hidden vectors of its inputs and calls `Tagger.__init__` with them; see
@@ -114,29 +115,6 @@ class Tagger(BaseModel):
         if sample_weight is not None:
             losses = losses * ops.cast(sample_weight, "float32")
         return ops.mean(losses) + sum(self.losses)
-
-    def load_vectors(self, ids, vectors, layer="token_embedding"):
-        """Puts pretrained vectors in the place of those of some tokens or words.
-
-        Args:
-            ids: ints.
-            vectors: float (ids, dim).
-            layer: str, the name of the embedding.
-
-        Raises:
-            ValueError: for vectors of another shape, or ids out of range.
-        """
-        table = self.get_layer(layer).embeddings
-        ids, vectors = np.asarray(ids, "int64"), np.asarray(vectors, "float32")
-        if vectors.shape != (len(ids), table.shape[1]):
-            raise ValueError(
-                f"{len(ids)} vectors of {table.shape[1]} numbers are needed, got the shape "
-                f"{vectors.shape}."
-            )
-        check_range("ids", ids, table.shape[0])
-        new = as_numpy(table).copy()
-        new[ids] = vectors
-        table.assign(new)
 
     def tag(self, inputs, batch_size=32):
         """The best tags of many rows: numpy int32 (rows, length).

@@ -99,6 +99,7 @@ def test_soft_attention():
         config_errors=[
             ({"score": "cosine"}, "score must be one of"),
             ({"units": 0}, "units must be at least 1"),
+            ({"use_bias": True}, "use_bias is for"),
             ({"max_length": 4}, "max_length"),
             ({"score": "location"}, "max_length"),
         ],
