@@ -194,19 +194,19 @@ class BaseModel(Pretrained, keras.Model):
                 self.optimizer.build(self.trainable_variables)
 
     def _by_output(self, what, given):
-        """What is given for the one output that is trained, under its name, as Keras wants it."""
+        """What is given for the one output that there is to train, under its name."""
         if given is None or isinstance(given, dict) or not isinstance(self.output, dict):
             return given
-        trained = self._trained()
+        trained = self._trained() or list(self.output)
         if len(trained) != 1:
             raise ValueError(
                 f"{self.name} has the outputs {list(self.output)}: give {what} as a dict by their "
                 f"names, got {given!r}."
             )
-        if what == "loss" and isinstance(given, str):
+        if isinstance(given, str) and "crossentropy" in given and trained[0].endswith("_logits"):
             raise ValueError(
-                f"{trained[0]} are logits, and loss={given!r} takes probabilities. Leave it out: "
-                f"{self.name} knows its loss. Or give a loss object with from_logits=True."
+                f"{trained[0]} are logits, and {what}={given!r} takes probabilities. Leave it out: "
+                f"{self.name} knows its loss. Or give an object with from_logits=True."
             )
         return {trained[0]: given}
 

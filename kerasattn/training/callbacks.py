@@ -117,9 +117,9 @@ class AnnealWeight(StepCallback):
     def _set(self, value):
         if value == self._current:
             return
-        _ = (
-            self.model
-        )  # On JAX this hands the variables back in mid-epoch; else they are overwritten.
+        # On JAX an epoch's step holds the variables until someone asks for the model: what is set
+        # before would be overwritten.
+        _ = self.model
         for layer in self._targets:
             getattr(layer, self.attribute).assign(value)
         self._current = value

@@ -179,6 +179,14 @@ def test_metrics_and_a_loss_of_the_one_output_that_is_trained():
     assert model.test_on_batch(TEXTS, CLASSES) == pytest.approx([own["loss"], own["accuracy"]])
 
 
+def test_a_loss_by_name_of_the_one_output_that_there_is():
+    ids = keras.Input((None,), dtype="int32", name="token_ids")
+    model = BaseModel({"token_ids": ids}, {"hidden": keras.layers.Embedding(9, 1)(ids)})
+    model.compile("sgd", "mse", run_eagerly=True)
+    expected = np.mean((array(model(TEXTS)["hidden"]) - 1) ** 2)
+    assert model.test_on_batch(TEXTS, np.ones((4, 3, 1))) == pytest.approx(expected, rel=1e-5)
+
+
 def test_a_loss_of_probabilities_or_of_several_outputs_is_refused():
     with pytest.raises(ValueError, match="class_logits are logits, and loss='sparse_categ"):
         classifier(loss="sparse_categorical_crossentropy")
